@@ -1,0 +1,48 @@
+"""What is installed on this machine, and what kipcheck needs it for."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One part: its version, None if it is not there."""
+
+    name: str
+    found: str | None
+    needed_for: str
+
+
+def tools() -> tuple[Tool, ...]:
+    """Look for everything that kipcheck can use."""
+    return (
+        Tool("Python", platform.python_version(), "kipcheck itself"),
+        Tool("Java", _asked("java", "-version"), "recording traces from real clusters"),
+        Tool("Maven", _asked("mvn", "--version"), "recording traces from real clusters; tests marked kafka"),
+        Tool("pyarrow", _package("pyarrow"), "traces in Parquet: pip install 'kipcheck[spark]'"),
+        Tool("confluent-kafka", _package("confluent-kafka"), "recording librdkafka groups"),
+    )
+
+
+def _package(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _asked(command: str, option: str) -> str | None:
+    """The first line that a command says of its version; None if there is no such command, or it fails."""
+    path = shutil.which(command)
+    if path is None:
+        return None
+    try:
+        told = subprocess.run([path, option], capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return next((line.strip() for line in (told.stdout + told.stderr).splitlines() if line.strip()), None)

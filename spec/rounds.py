@@ -1,0 +1,531 @@
+"""A group's history as rounds: one per (coordinator epoch, generation), put together from every observer.
+
+Clocks order only what one clock saw. The coordinator's requests and responses are ordered by the coordinator's clock;
+what a member saw is ordered by that member's own clock, and placed among the others by the generation it belongs to.
+So a member whose clock is 30 s ahead changes nothing.
+
+A *seat* is one slot of one generation: a dynamic member, or a group.instance.id whichever member id holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Literal
+
+from .events import (
+    NONE,
+    Assigned,
+    Assignment,
+    Closed,
+    Commit,
+    Crashed,
+    Event,
+    Expire,
+    Gap,
+    GenerationStarted,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    Lost,
+    Owned,
+    Rebalance,
+    Replace,
+    Revoked,
+    Sync,
+    Synced,
+    Topics,
+)
+
+Owner = str
+Owns = frozenset[str]
+ProtocolType = Literal["consumer", "connect"]
+
+COOPERATIVE = frozenset({"cooperative-sticky", "stream", "compatible", "sessioned"})
+EAGER = frozenset({"range", "roundrobin", "sticky", "default"})
+CONNECT = frozenset({"default", "compatible", "sessioned"})
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a member said it owned when it joined; ``stored`` if only the coordinator's stored copy shows it.
+
+    A stored copy may be older than this generation: an absent static member keeps the metadata of its last JoinGroup.
+    """
+
+    owns: Owns
+    generation: int | None
+    event: Event
+    stored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One sighting of what the coordinator gave a seat in this generation."""
+
+    owns: Owns
+    event: Event
+    member: str
+
+
+@dataclass(slots=True)
+class Seat:
+    """One slot in one generation.
+
+    ``entered_with`` and ``holds`` map each resource that the member believed it owned, on entering this generation and
+    after applying it, to the event that shows the belief; ``holds`` is None until the member was seen applying it.
+    ``released`` maps what it gave up while in this generation, ``lost`` what it found it had lost. ``taken`` is what it
+    took in this generation. ``rejoined`` shows the JoinGroup of this generation, ``active`` later signs of life in it.
+    """
+
+    owner: Owner
+    member: str
+    ids: list[str] = field(default_factory=list[str])
+    instance: str | None = None
+    client: str | None = None
+    join: Join | None = None
+    joined: Joined | None = None
+    claim: Claim | None = None
+    grants: list[Grant] = field(default_factory=list[Grant])
+    synced: list[Synced] = field(default_factory=list[Synced])
+    entered_with: dict[str, Event] = field(default_factory=dict[str, Event])
+    holds: dict[str, Event] | None = None
+    released: dict[str, Event] = field(default_factory=dict[str, Event])
+    released_while_applying: set[str] = field(default_factory=set[str])
+    lost: dict[str, Event] = field(default_factory=dict[str, Event])
+    taken: dict[str, Event] = field(default_factory=dict[str, Event])
+    own_events: list[Event] = field(default_factory=list[Event])
+    active: list[Event] = field(default_factory=list[Event])
+    gone: Event | None = None
+    gap: Gap | None = None
+
+    @property
+    def given(self) -> Grant | None:
+        """What the seat is to own in this generation: the coordinator's word first, then the leader's, then the member's."""
+        ranked = sorted(self.grants, key=lambda g: _GRANT_RANK.get(type(g.event), 9))
+        return ranked[0] if ranked else None
+
+    @property
+    def rejoined(self) -> bool:
+        """The member itself took part in this generation's join phase, or acted in this generation."""
+        return self.joined is not None or bool(self.own_events) or any(e.error == NONE for e in self.synced)
+
+
+_GRANT_RANK: Mapping[type[Event], int] = {Synced: 0, Assignment: 1, Sync: 2}
+
+
+@dataclass(slots=True)
+class Round:
+    """One generation. ``listed`` are all member ids of it, None if no observer listed them."""
+
+    epoch: int
+    generation: int
+    protocol: str | None = None
+    protocol_type: ProtocolType | None = None
+    leader: str | None = None
+    listed: dict[str, Event] | None = None
+    seats: dict[Owner, Seat] = field(default_factory=dict[Owner, Seat])
+    opened: Rebalance | None = None
+    closed_by: Rebalance | None = None
+    started: GenerationStarted | None = None
+    proposals: list[Sync] = field(default_factory=list[Sync])
+    stored: list[Assignment] = field(default_factory=list[Assignment])
+    removed: dict[Owner, Event] = field(default_factory=dict[Owner, Event])
+    replaced: list[Replace] = field(default_factory=list[Replace])
+    topics: Mapping[str, int] | None = None
+    gaps: list[Gap] = field(default_factory=list[Gap])
+    coordinator_events: list[Event] = field(default_factory=list[Event])
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.epoch, self.generation
+
+    @property
+    def cooperative(self) -> bool | None:
+        """Whether members keep what they own while they rejoin; None if the protocol's name doesn't tell."""
+        if self.protocol in COOPERATIVE:
+            return True
+        return False if self.protocol in EAGER else None
+
+    @property
+    def effective(self) -> bool:
+        """The leader's assignment was accepted: some member was given its share, or it was stored."""
+        return bool(self.stored) or any(s.error == NONE for seat in self.seats.values() for s in seat.synced) or self._acted()
+
+    def _acted(self) -> bool:
+        return any(seat.holds is not None for seat in self.seats.values())
+
+    @property
+    def shares(self) -> dict[Owner, Owns] | None:
+        """Who is to own what once everyone has applied this generation; None unless every member's share was seen."""
+        whole = self.stored or [p for p in self.proposals if p.assignment is not None]
+        given = {owner: seat.given for owner, seat in self.seats.items()}
+        known = {owner: grant.owns for owner, grant in given.items() if grant is not None}
+        if whole:
+            return known
+        if self.listed is None or len(known) < len(self.seats) or len(self.seats) < len(self.listed):
+            return None
+        return known
+
+    @property
+    def first_ts(self) -> int | None:
+        """The coordinator's clock when this generation started, in microseconds; a member's where only that was seen."""
+        own = (e for seat in self.seats.values() for e in seat.own_events)
+        return next((e.ts for e in (self.started, *self.coordinator_events, *own) if e is not None and e.ts is not None), None)
+
+
+def by_clock(events: Iterable[Event]) -> list[Event]:
+    """Events of one clock in its order: by epoch and time, where time is missing after what stood before them."""
+    keyed: list[tuple[int, int, int, Event]] = []
+    last = -(2**62)
+    for index, event in enumerate(events):
+        last = event.ts if event.ts is not None else last
+        keyed.append((event.epoch, last, index, event))
+    keyed.sort(key=lambda k: k[:3])
+    return [k[3] for k in keyed]
+
+
+@dataclass(frozen=True, slots=True)
+class Identities:
+    """Which group.instance.id and client.id each member id belongs to."""
+
+    instances: Mapping[str, str]
+    clients: Mapping[str, str]
+
+    def owner(self, member: str) -> Owner:
+        """The slot that this member id holds."""
+        instance = self.instances.get(member)
+        return member if instance is None else f"instance:{instance}"
+
+
+def identities(events: Iterable[Event]) -> Identities:
+    """Learn identities from every event that names one."""
+    instances: dict[str, str] = {}
+    clients: dict[str, str] = {}
+    for event in events:
+        if event.member:
+            if event.instance:
+                instances[event.member] = event.instance
+            if event.client:
+                clients.setdefault(event.member, event.client)
+        if isinstance(event, Replace) and event.instance and event.old_member:
+            instances[event.old_member] = event.instance
+        if isinstance(event, Assignment) and event.members:
+            instances.update({m: info.instance for m, info in event.members.items() if info.instance})
+        if isinstance(event, GenerationStarted):
+            listed = event.extra.get("instances")
+            if isinstance(listed, Mapping):
+                instances.update({str(m): str(i) for m, i in listed.items() if i})  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return Identities(instances, clients)
+
+
+def rounds(events: Sequence[Event]) -> list[Round]:
+    """Fold one group's events into its rounds, in the order of (epoch, generation)."""
+    who = identities(events)
+    table = _Table(who)
+    for event in by_clock(e for e in events if e.observer in ("coordinator", "any")):
+        table.coordinator(event)
+    own: dict[str, list[Event]] = {}
+    for event in events:
+        stream = event.member or event.client
+        if stream and event.observer in ("member", "harness"):
+            own.setdefault(stream, []).append(event)
+    for stream, seen in own.items():
+        table.member(stream, seen)
+    return table.finish()
+
+
+class _Table:
+    """Rounds under construction."""
+
+    def __init__(self, who: Identities) -> None:
+        self.who = who
+        self.rounds: dict[tuple[int, int], Round] = {}
+        self.pending: dict[str, Join] = {}
+        self.current: tuple[int, int] | None = None
+        self.preparing: Rebalance | None = None
+        self.topics: Mapping[str, int] | None = None
+
+    def round(self, epoch: int, generation: int) -> Round:
+        key = (epoch, generation)
+        if key not in self.rounds:
+            self.rounds[key] = Round(epoch, generation, topics=self.topics)
+        return self.rounds[key]
+
+    def seat(self, now: Round, member: str, event: Event) -> Seat:
+        owner = self.who.owner(member)
+        seat = now.seats.get(owner)
+        if seat is None:
+            seat = now.seats[owner] = Seat(owner, member, [member], self.who.instances.get(member), self.who.clients.get(member))
+        elif member not in seat.ids:
+            seat.ids.append(member)
+            if event.observer == "coordinator":
+                seat.member = member
+        return seat
+
+    # What the coordinator saw.
+
+    def coordinator(self, event: Event) -> None:
+        if self.current is not None and event.epoch > self.current[0]:
+            self.pending.clear()
+            self.current = self.preparing = None
+        match event:
+            case Topics():
+                self.topics = event.topics
+            case Gap():
+                if self.current is not None:
+                    self.round(*self.current).gaps.append(event)
+            case Join():
+                self.pending[event.member or f"instance:{event.instance}"] = event
+            case Rebalance():
+                self.preparing = event
+                if event.generation is not None:
+                    now = self._place(event)
+                    if now is not None:
+                        now.closed_by = event
+            case Joined():
+                self._joined(event)
+            case GenerationStarted():
+                now = self._place(event)
+                if now is not None:
+                    now.started = now.started or event
+                    now.leader = event.leader or now.leader
+                    self._protocol(now, event.protocol)
+                    self._list(now, event, event.members)
+                    self._admit(now, event.members)
+            case Assignment():
+                self._assignment(event)
+            case Sync():
+                now = self._place(event)
+                if now is not None:
+                    if event.assignment is not None and (event.assignment or event.member == now.leader):
+                        self._proposal(now, event)
+                    self._alive(now, event)
+            case Synced():
+                self._synced(event)
+            case Heartbeat() | Commit():
+                now = self._at(event)
+                if now is not None and event.member and event.error == NONE:
+                    self.seat(now, event.member, event).active.append(event)
+            case Expire() | Leave():
+                self._removed(event)
+            case Replace():
+                now = self._at(event)
+                if now is not None:
+                    now.replaced.append(event)
+            case _:
+                pass
+
+    def _at(self, event: Event) -> Round | None:
+        """The existing round that the event names, else the coordinator's current one."""
+        if event.generation is not None and event.generation >= 0:
+            return self.rounds.get((event.epoch, event.generation))
+        return None if self.current is None else self.rounds.get(self.current)
+
+    def _place(self, event: Event) -> Round | None:
+        """The round of a coordinator event that shows its generation; a newer one becomes the current one."""
+        if event.generation is None or event.generation < 0:
+            return None
+        now = self.round(event.epoch, event.generation)
+        now.coordinator_events.append(event)
+        if self.current is None or now.key > self.current:
+            if self.current is not None and self.preparing is not None and self.preparing.generation == self.current[1]:
+                now.opened = self.preparing
+            self.current, self.preparing = now.key, None
+        return now
+
+    def _admit(self, now: Round, members: Iterable[str] | None) -> None:
+        """The parked JoinGroup requests of ``members`` (None: of everybody) led to this generation."""
+        for member in list(self.pending) if members is None else members:
+            join = self.pending.get(member)
+            if join is not None and join.member:
+                self._join(now, member, self.pending.pop(member))
+
+    def _join(self, now: Round, member: str, join: Join) -> None:
+        seat = self.seat(now, member, join)
+        seat.join = join
+        if join.owned is not None:
+            generation = join.owned_generation if join.owned_generation is not None and join.owned_generation >= 0 else None
+            seat.claim = Claim(frozenset(join.owned), generation, join, stored=False)
+
+    def _joined(self, event: Joined) -> None:
+        if event.error != NONE or not event.member:
+            self.pending.pop(event.member or f"instance:{event.instance}", None)
+            return
+        late = self.current is not None and event.generation is not None and (event.epoch, event.generation) <= self.current
+        join = self.pending.pop(event.member, None) or (self.pending.pop(f"instance:{event.instance}", None) if event.instance else None)
+        now = self._place(event)
+        if now is None:
+            return
+        seat = self.seat(now, event.member, event)
+        seat.joined = seat.joined or event
+        if join is not None and not (late and seat.join is not None):
+            self._join(now, event.member, join)
+        now.leader = event.leader or now.leader
+        self._protocol(now, event.protocol)
+
+    def _assignment(self, event: Assignment) -> None:
+        now = self._place(event)
+        if now is None:
+            return
+        now.stored.append(event)
+        now.leader = event.leader or now.leader
+        self._protocol(now, event.protocol)
+        if event.members is not None:
+            self._list(now, event, tuple(event.members))
+            self._admit(now, event.members)
+            for member, info in event.members.items():
+                seat = self.seat(now, member, event)
+                if seat.claim is None and info.owned is not None:
+                    owned_generation = info.extra.get("owned_generation")
+                    known = owned_generation if isinstance(owned_generation, int) and owned_generation >= 0 else None
+                    seat.claim = Claim(frozenset(info.owned), known, event, stored=True)
+        for member, resources in (event.assignment or {}).items():
+            self._grant(now, member, resources, event)
+
+    def _proposal(self, now: Round, event: Sync) -> None:
+        now.proposals.append(event)
+        for member, resources in (event.assignment or {}).items():
+            self._grant(now, member, resources, event)
+
+    def _synced(self, event: Synced) -> None:
+        now = self._place(event) if event.error == NONE else self._at(event)
+        if now is None or not event.member:
+            return
+        self.seat(now, event.member, event).synced.append(event)
+        if event.error == NONE:
+            self._alive(now, event)
+            if event.resources is not None:
+                self._grant(now, event.member, event.resources, event)
+
+    def _grant(self, now: Round, member: str, resources: tuple[str, ...], event: Event) -> None:
+        self.seat(now, member, event).grants.append(Grant(frozenset(resources), event, member))
+        self._type(now, resources)
+
+    def _alive(self, now: Round, event: Event) -> None:
+        if event.member:
+            self.seat(now, event.member, event)
+
+    def _removed(self, event: Expire | Leave) -> None:
+        if isinstance(event, Leave) and event.error != NONE:
+            return
+        now = self._at(event)
+        if event.member:
+            self.pending.pop(event.member, None)
+        if now is not None:
+            owner = self.who.owner(event.member) if event.member else f"instance:{event.instance}"
+            now.removed.setdefault(owner, event)
+
+    def _list(self, now: Round, event: Event, members: tuple[str, ...] | None) -> None:
+        if members is None:
+            return
+        now.listed = {**(now.listed or {}), **dict.fromkeys(members, event)}
+        for member in members:
+            self.seat(now, member, event)
+
+    def _protocol(self, now: Round, protocol: str | None) -> None:
+        if protocol:
+            now.protocol = protocol
+            now.protocol_type = now.protocol_type or ("connect" if protocol in CONNECT else "consumer")
+
+    def _type(self, now: Round, resources: Iterable[str]) -> None:
+        first = next(iter(resources), None)
+        if first is not None:
+            now.protocol_type = "connect" if first.startswith(("connector:", "task:")) else "consumer"
+
+    # What a member saw.
+
+    def member(self, stream: str, seen: Sequence[Event]) -> None:
+        """Fold one member's own events: its belief, generation by generation."""
+        belief: dict[str, Event] = {}
+        for (epoch, generation), group in groupby(_by_generation(seen), key=lambda e: (e[0], e[1])):
+            events = [event for _, _, event in group]
+            if generation < 0:
+                for event in events:
+                    _believe(belief, event)
+                continue
+            now = self.round(epoch, generation)
+            seat = self.seat(now, stream, events[0])
+            seat.entered_with = dict(belief)
+            pending: Join | None = None
+            for event in events:
+                if not isinstance(event, Joined | Synced) or event.error == NONE:
+                    seat.own_events.append(event)
+                self._own(now, seat, event, belief)
+                pending = event if isinstance(event, Join) else pending
+            if seat.join is None and pending is not None:
+                seat.active.append(pending)
+
+    def _own(self, now: Round, seat: Seat, event: Event, belief: dict[str, Event]) -> None:
+        match event:
+            case Joined(error="NONE"):
+                seat.joined = seat.joined or event
+                now.leader = event.leader or now.leader
+                self._protocol(now, event.protocol)
+            case Sync() if event.assignment is not None:
+                self._proposal(now, event)
+            case Synced():
+                seat.synced.append(event)
+                if event.error == NONE and event.resources is not None:
+                    seat.grants.append(Grant(frozenset(event.resources), event, event.member or seat.member))
+                    self._type(now, event.resources)
+            case Revoked() | Lost():
+                resources = [r for r in (event.resources or ()) if r in belief or isinstance(event, Revoked)]
+                (seat.released if isinstance(event, Revoked) else seat.lost).update(dict.fromkeys(resources, event))
+                if seat.holds is None:
+                    seat.released_while_applying.update(resources)
+            case Gap():
+                seat.gap = event
+                seat.entered_with = {}
+            case Closed() | Crashed() | Leave():
+                seat.gone = seat.gone or event
+            case Heartbeat() | Commit():
+                seat.active.append(event)
+            case _:
+                pass
+        _believe(belief, event)
+        if isinstance(event, Assigned | Owned):
+            if isinstance(event, Assigned):
+                seat.taken.update(dict.fromkeys(event.resources or (), event))
+            seat.holds = dict(belief)
+            self._type(now, event.resources or ())
+
+    def finish(self) -> list[Round]:
+        """All rounds in order; protocol and type are carried to rounds whose observers did not show them."""
+        ordered = [self.rounds[key] for key in sorted(self.rounds)]
+        protocol_type: ProtocolType | None = next((r.protocol_type for r in ordered if r.protocol_type), None)
+        for now in ordered:
+            now.protocol_type = now.protocol_type or protocol_type
+        return ordered
+
+
+def _by_generation(seen: Sequence[Event]) -> Iterator[tuple[int, int, Event]]:
+    """A member's events by (epoch, generation), its own clock within; an unstamped event belongs where the last one did."""
+    placed: list[tuple[int, int, Event]] = []
+    generation: dict[int, int] = {}
+    for event in by_clock(seen):
+        if event.generation is not None and event.generation >= 0:
+            generation[event.epoch] = event.generation
+        placed.append((event.epoch, event.generation if event.generation is not None else generation.get(event.epoch, -1), event))
+    placed.sort(key=lambda p: p[:2])
+    return iter(placed)
+
+
+def _believe(belief: dict[str, Event], event: Event) -> None:
+    """Apply one event to what the member believes it owns."""
+    match event:
+        case Owned():
+            kept = {r: belief.get(r, event) for r in event.resources or ()}
+            belief.clear()
+            belief.update(kept)
+        case Assigned():
+            belief.update(dict.fromkeys(event.resources or (), event))
+        case Revoked() | Lost():
+            for resource in event.resources or ():
+                belief.pop(resource, None)
+        case Closed() | Crashed() | Gap():
+            belief.clear()
+        case _:
+            pass

@@ -1,0 +1,466 @@
+"""What the classic group protocol itself promises, whatever the assignor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from ..coordinator import Coordinator
+from ..events import NONE, Assignment, Commit, Event, GenerationStarted, Heartbeat, Join, Joined, Rebalance, Sync, Synced
+from ..results import Broken, Held, Outcome, Settings, Unknown, shown
+from ..rounds import Grant, Round, Seat
+from ..rule import Monitor, Rule
+
+TIMER_SLACK_MS = 5_000
+"""How late a coordinator's timer may fire without being called late: pauses and queues delay it, nothing hastens it."""
+
+
+def precedes_for_sure(earlier: Event | None, later: Event, settings: Settings) -> bool:
+    """Whether ``later`` came after ``earlier`` even if its time is an estimate (a request log's time of receipt)."""
+    if earlier is None or earlier.ts is None or later.ts is None:
+        return earlier is not None
+    margin = settings.clock_skew_ms * 1000 if later.extra.get("estimated") or earlier.extra.get("estimated") else 0
+    return later.ts - earlier.ts >= margin
+
+
+class GenerationIncreases(Monitor):
+    """Each observer kind is compared with itself: a join phase's end, a stored assignment, a member's JoinGroup answers."""
+
+    rule: ClassVar[Rule] = Rule(
+        id="generation-increases",
+        kip="group protocol",
+        promise="Under one coordinator epoch the generation never falls: every completed join phase adds one.",
+        clause="Kafka group protocol, JoinGroup response generation_id",
+        source="ClassicGroup.initNextGeneration, GroupMetadata.initNextGeneration",
+        needs=("generation",),
+        unknown_when="the generation was seen once only, or the group was empty and may have been created anew",
+        exceptions=(
+            "a new coordinator epoch may fall back to the last persisted generation",
+            "a group that was deleted while empty starts at generation 1 again",
+        ),
+    )
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.last: dict[tuple[int, str, str], Event] = {}
+
+    def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
+        match event:
+            case GenerationStarted() | Assignment():
+                stream = ""
+            case Joined(error="NONE") if event.member:
+                stream = event.member
+            case _:
+                return
+        if event.generation is None:
+            return
+        key = (event.epoch, event.kind, stream)
+        before = self.last.get(key)
+        self.last[key] = event
+        if before is None or before.generation is None:
+            return
+        if event.generation >= before.generation:
+            yield from (Held(),) if event.generation > before.generation or stream else ()
+        elif group.phase == "empty" and isinstance(event, GenerationStarted):
+            yield Unknown("the generation fell after the group was empty: it may have been deleted and created anew")
+        else:
+            yield Broken(
+                epoch=event.epoch,
+                generation=event.generation,
+                members=(stream,) if stream else (),
+                resources=(),
+                message=f"The generation fell from {before.generation} to {event.generation} under one coordinator epoch.",
+                argument=(
+                    shown(before, f"the coordinator was at generation {before.generation}"),
+                    shown(event, f"later, with no failover or reload in between, it was at generation {event.generation}"),
+                ),
+                detail=event.kind,
+            )
+
+
+class OneAssignmentPerGeneration(Monitor):
+    """Compares every sighting of one member's share in one generation. Another member id of a static slot is KIP-345's."""
+
+    rule: ClassVar[Rule] = Rule(
+        id="one-assignment-per-generation",
+        kip="group protocol",
+        promise="In one generation a member is given one assignment, however often and by whom it is asked for.",
+        clause="Kafka group protocol, SyncGroup response",
+        source="GroupCoordinator.setAndPropagateAssignment, GroupMetadataManager.classicGroupSync",
+        needs=("synced", "assignment"),
+        unknown_when="each member's share was seen once only",
+        exceptions=("a leader's SyncGroup that reaches a Stable group is ignored", "the same generation under another coordinator epoch"),
+        slice="member",
+    )
+
+    def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
+        for seat in now.seats.values():
+            first: dict[str, Grant] = {}
+            for grant in seat.grants:
+                if isinstance(grant.event, Sync) and (now.protocol_type == "connect" or len(now.proposals) > 1):
+                    continue
+                before = first.setdefault(grant.member, grant)
+                if before is grant:
+                    continue
+                if before.owns == grant.owns:
+                    yield Held()
+                    continue
+                yield Broken(
+                    epoch=now.epoch,
+                    generation=now.generation,
+                    members=(grant.member,),
+                    resources=tuple(before.owns ^ grant.owns),
+                    message=f"{grant.member} was given two different assignments in generation {now.generation}.",
+                    argument=(
+                        shown(before.event, f"in generation {now.generation} {grant.member} is to own {names(before.owns)}"),
+                        shown(grant.event, f"in the same generation it is to own {names(grant.owns)}"),
+                    ),
+                )
+                break
+
+
+class AssignedOnlyToJoinedMembers(Monitor):
+    """Only what the coordinator or the leader says counts: a client's log may not know its member id."""
+
+    rule: ClassVar[Rule] = Rule(
+        id="assigned-only-to-joined-members",
+        kip="group protocol",
+        promise="Only members of a generation are given partitions in it.",
+        clause="Kafka group protocol, SyncGroup",
+        source="GroupCoordinator.doSyncGroup, GroupMetadataManager.classicGroupSync",
+        needs=("generation", "assignment"),
+        unknown_when="nobody listed all members of the generation",
+        exceptions=("a static member's new id takes its old id's place within the generation",),
+        slice="member",
+    )
+
+    def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
+        if now.listed is None:
+            if any(seat.grants for seat in now.seats.values()):
+                yield Unknown("no observer listed the members of the generation")
+            return
+        lister = next(iter(now.listed.values()), now.started)
+        for seat in now.seats.values():
+            grant = next((g for g in seat.grants if g.owns and (g.event.observer == "coordinator" or isinstance(g.event, Sync))), None)
+            if grant is None:
+                continue
+            if any(member in now.listed for member in seat.ids) or any(r.instance == seat.instance for r in now.replaced if seat.instance):
+                yield Held()
+                continue
+            yield Broken(
+                epoch=now.epoch,
+                generation=now.generation,
+                members=(seat.member,),
+                resources=tuple(grant.owns),
+                message=f"{seat.member} was given {names(grant.owns)} in generation {now.generation} without being a member of it.",
+                argument=(
+                    shown(lister, f"the members of generation {now.generation} are {', '.join(sorted(now.listed)) or 'none'}"),
+                    shown(grant.event, f"{seat.member} is to own {names(grant.owns)} in it"),
+                ),
+            )
+
+
+class ProtocolCommonToMembers(Monitor):
+    """An absent static member counts with the protocols of its last JoinGroup."""
+
+    rule: ClassVar[Rule] = Rule(
+        id="protocol-common-to-members",
+        kip="group protocol",
+        promise="The protocol (assignor) of a generation is one that every member of it offered.",
+        clause="Kafka group protocol, JoinGroup; KIP-429 upgrade path",
+        source="ClassicGroup.selectProtocol, GroupMetadata.candidateProtocols",
+        needs=("join", "joined"),
+        unknown_when="the protocols that members offered, or the one chosen, were not captured",
+        slice="member",
+    )
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.offered: dict[tuple[int, str], Join] = {}
+
+    def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
+        for seat in now.seats.values():
+            if seat.join is not None and seat.join.protocols:
+                self.offered[now.epoch, seat.owner] = seat.join
+            offer = self.offered.get((now.epoch, seat.owner))
+            if offer is None or not offer.protocols or not now.protocol:
+                continue
+            if now.protocol in offer.protocols:
+                yield Held()
+                continue
+            chosen = now.started if now.started is not None and now.started.protocol else seat.joined
+            yield Broken(
+                epoch=now.epoch,
+                generation=now.generation,
+                members=(seat.member,),
+                resources=(),
+                message=f"Generation {now.generation} runs protocol {now.protocol}, which {seat.member} did not offer.",
+                argument=(
+                    shown(offer, f"{seat.member} offered {', '.join(offer.protocols)}"),
+                    shown(chosen, f"generation {now.generation} runs {now.protocol}"),
+                ),
+                detail=seat.instance or "",
+            )
+
+
+class StaleGenerationRejected(Monitor):
+    """Commits have their own rule, as do ids that were replaced."""
+
+    rule: ClassVar[Rule] = Rule(
+        id="stale-generation-rejected",
+        kip="group protocol",
+        promise="A heartbeat or SyncGroup of an old generation is never granted.",
+        clause="Kafka group protocol, ILLEGAL_GENERATION",
+        source="GroupCoordinator.doCurrentMemberHeartbeat, doSyncGroup; GroupMetadataManager.classicGroupHeartbeat",
+        needs=("heartbeat", "generation"),
+        unknown_when="the coordinator's current generation was not captured, or it was loading the group",
+        exceptions=(
+            "a coordinator that is loading the group grants heartbeats blindly",
+            "a new epoch may fall back to an older generation",
+        ),
+        slice="member",
+    )
+
+    def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
+        if not isinstance(event, Heartbeat | Synced) or event.error != NONE or event.generation is None or event.generation < 0:
+            return
+        if event.epoch != group.epoch or group.loading or group.generation is None:
+            yield Unknown("the coordinator's current generation is not known here")
+        elif event.generation >= group.generation:
+            yield from (Held(),) if event.generation == group.generation else ()
+        elif precedes_for_sure(group.since, event, self.settings) and not _ended(event, group):
+            yield Broken(
+                epoch=event.epoch,
+                generation=event.generation,
+                members=(event.member,) if event.member else (),
+                resources=(),
+                message=f"A {event.kind} of generation {event.generation} was granted while the group was at {group.generation}.",
+                argument=(
+                    shown(group.since, f"the coordinator reached generation {group.generation}"),
+                    shown(event, f"later it granted {event.member}'s request of generation {event.generation}"),
+                ),
+                detail=event.kind,
+            )
+
+
+def _ended(event: Event, group: Coordinator) -> bool:
+    """A replaced or fenced id is judged by KIP-345's own rule."""
+    return event.member in group.replaced or event.member in group.fenced
+
+
+class ZombieCommitRejected(Monitor):
+    """Judges commits that carry a generation; a group-less commit (generation -1) is no member's."""
+
+    rule: ClassVar[Rule] = Rule(
+        id="zombie-commit-rejected",
+        kip="group protocol",
+        promise="An offset commit of a removed member, or of an old generation, is never accepted.",
+        clause="Kafka group protocol, OffsetCommit fencing; KIP-447 for transactions",
+        source="GroupCoordinator.validateOffsetCommit, ClassicGroup.validateOffsetCommit",
+        needs=("commit", "generation"),
+        unknown_when="the coordinator's current generation was not captured",
+        exceptions=("commits without a generation", "transactional commits", "a zombie's attempts that are refused are legal"),
+        slice="member",
+    )
+
+    def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
+        if not isinstance(event, Commit) or event.error != NONE or not event.member or event.extra.get("transactional"):
+            return
+        if (event.generation is not None and event.generation < 0) or _ended(event, group):
+            return
+        removed = group.removed.get(event.member)
+        if removed is not None and precedes_for_sure(removed, event, self.settings):
+            yield self._broken(event, removed, f"the coordinator removed {event.member} from the group")
+        elif event.epoch != group.epoch or group.generation is None or event.generation is None:
+            yield Unknown("the coordinator's current generation is not known here")
+        elif event.generation >= group.generation:
+            yield from (Held(),) if event.generation == group.generation else ()
+        elif precedes_for_sure(group.since, event, self.settings):
+            yield self._broken(event, group.since, f"the coordinator reached generation {group.generation}")
+
+    def _broken(self, event: Commit, cause: Event | None, says: str) -> Broken:
+        return Broken(
+            epoch=event.epoch,
+            generation=event.generation,
+            members=(event.member or "",),
+            resources=event.resources or (),
+            message=f"{event.member} committed offsets in generation {event.generation} although it was fenced off by then.",
+            argument=(
+                shown(cause, says),
+                shown(
+                    event, f"later it accepted {event.member}'s commit of generation {event.generation} for {names(event.resources or ())}"
+                ),
+            ),
+            advice="Offsets of another owner may have been overwritten: compare the committed offsets with the new owner's progress.",
+        )
+
+
+class JoinBarrier(Monitor):
+    """Two ways to break it: a live member is dropped before its time, or listed without having rejoined."""
+
+    rule: ClassVar[Rule] = Rule(
+        id="join-barrier",
+        kip="group protocol",
+        promise="A join phase ends only when every member has rejoined, has left, or has used up the rebalance timeout.",
+        clause="Kafka group protocol, JoinGroup; KIP-62 rebalance timeout",
+        source="ClassicGroup.hasAllMembersJoined, GroupMetadata.hasAllMembersJoined, DelayedJoin",
+        needs=("rebalance", "generation", "join"),
+        unknown_when="member lists, rebalance timeouts or the start of the join phase were not captured",
+        exceptions=(
+            "an absent static member stays in the group with the metadata of its last JoinGroup",
+            "a JoinGroup whose connection dropped leaves no line in a request log, yet its member counts as joined",
+        ),
+    )
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.asked: dict[str, Join] = {}
+        self.answered: dict[str, Joined] = {}
+
+    def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
+        match event:
+            case Join() if event.member:
+                self.asked[event.member] = event
+            case Joined() if event.member:
+                self.asked.pop(event.member, None)
+                self.answered[event.member] = event
+            case GenerationStarted() if event.members is not None and group.phase == "preparing" and group.complete:
+                yield from self._barrier(event, event.members, group)
+                self.asked.clear()
+            case _:
+                pass
+
+    def _barrier(self, event: GenerationStarted, listed: tuple[str, ...], group: Coordinator) -> Iterator[Outcome]:
+        listed_owners = {group.who.owner(m) for m in listed}
+        dropped = [m for m in group.members if group.who.owner(m) not in listed_owners]
+        for member in dropped:
+            yield self._dropped(member, event, group)
+        if group.members and not dropped:
+            yield Held()
+        rejoined = {m for m in listed if m in self.asked or self._answered_for(m, event)}
+        silent = [m for m in listed if m not in rejoined and m in group.members and m not in group.who.instances]
+        if rejoined & group.members.keys() and not any(j.extra.get("estimated") for j in self.asked.values()):
+            for member in silent:
+                yield Broken(
+                    epoch=event.epoch,
+                    generation=event.generation,
+                    members=(member,),
+                    resources=(),
+                    message=f"Generation {event.generation} started with {member} in it although {member} had not rejoined.",
+                    argument=(
+                        shown(group.rebalance, "the group began to rebalance: every member must rejoin"),
+                        shown(event, f"generation {event.generation} lists {member}; no JoinGroup of it came in between"),
+                    ),
+                    detail="listed",
+                )
+
+    def _answered_for(self, member: str, event: GenerationStarted) -> bool:
+        answer = self.answered.get(member)
+        return answer is not None and answer.error == NONE and answer.generation == event.generation and answer.epoch == event.epoch
+
+    def _dropped(self, member: str, event: GenerationStarted, group: Coordinator) -> Outcome:
+        timeout = group.rebalance_timeout_ms.get(group.who.owner(member))
+        start = group.rebalance
+        if timeout is None or start is None or start.ts is None or event.ts is None:
+            return Unknown("a member was dropped, and its rebalance timeout or the join phase's length is not known")
+        waited = (event.ts - start.ts) // 1000
+        if waited + self.settings.clock_skew_ms >= timeout:
+            return Held()
+        return Broken(
+            epoch=event.epoch,
+            generation=event.generation,
+            members=(member,),
+            resources=(),
+            message=f"{member} was dropped after {waited} ms although it had {timeout} ms to rejoin, and had neither left nor expired.",
+            argument=(
+                shown(group.members.get(member), f"{member} was a member of generation {group.generation}"),
+                shown(start, f"the group began to rebalance; {member}'s rebalance timeout is {timeout} ms"),
+                shown(event, f"{waited} ms later generation {event.generation} started without it"),
+            ),
+            detail="dropped",
+        )
+
+
+class RebalanceWithinTimeout(Monitor):
+    """Measured on the coordinator's clock, from the first waiting JoinGroup where that came after the start."""
+
+    rule: ClassVar[Rule] = Rule(
+        id="rebalance-within-timeout",
+        kip="group protocol",
+        promise="A join phase ends no later than the longest rebalance timeout among the members.",
+        clause="KIP-62, rebalance timeout",
+        source="DelayedJoin, GroupMetadataManager.prepareRebalance",
+        needs=("rebalance", "generation", "join"),
+        unknown_when="rebalance timeouts or time stamps were not captured",
+        exceptions=(
+            "the timer starts anew while no member waits (only absent static members are left)",
+            f"a timer may be up to {TIMER_SLACK_MS} ms late",
+        ),
+    )
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.waiting: Join | None = None
+
+    def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
+        match event:
+            case Rebalance():
+                self.waiting = None
+            case Join() if group.phase == "preparing":
+                self.waiting = self.waiting or event
+            case GenerationStarted() if group.phase == "preparing" and group.rebalance is not None:
+                yield from self._length(event, group.rebalance, group)
+            case _:
+                pass
+
+    def _length(self, event: GenerationStarted, start: Rebalance, group: Coordinator) -> Iterator[Outcome]:
+        known = group.rebalance_timeout_ms
+        concerned = {group.who.owner(m) for m in (*group.members, *(event.members or ()), *group.joins)}
+        if not concerned or start.ts is None or event.ts is None or any(owner not in known for owner in concerned):
+            yield Unknown("rebalance timeouts or time stamps were not captured")
+            return
+        bound = max(known[owner] for owner in concerned)
+        waiting = self.waiting
+        since = max(start.ts, waiting.ts) if waiting is not None and waiting.ts is not None else start.ts
+        took = (event.ts - since) // 1000
+        if took <= bound + TIMER_SLACK_MS + self.settings.clock_skew_ms:
+            yield Held()
+        elif waiting is None and any(m in group.who.instances for m in group.members):
+            yield Unknown("only absent static members were waited for, as far as was captured")
+        else:
+            yield Broken(
+                epoch=event.epoch,
+                generation=event.generation,
+                members=(),
+                resources=(),
+                message=f"The join phase of generation {event.generation} took {took} ms; the members' rebalance timeout is {bound} ms.",
+                argument=(
+                    shown(start, "the group began to rebalance"),
+                    shown(event, f"{took} ms later generation {event.generation} started, beyond the timeout of {bound} ms"),
+                ),
+                advice="Look for a stopped or overloaded coordinator: its timer must have fired long before.",
+            )
+
+
+def names(resources: Sequence[str] | frozenset[str], most: int = 6) -> str:
+    """Resources in words: sorted, the first few by name."""
+    ordered = sorted(resources)
+    shown_names = ", ".join(ordered[:most]) or "nothing"
+    return shown_names if len(ordered) <= most else f"{shown_names} and {len(ordered) - most} more"
+
+
+def label(seat: Seat) -> str:
+    """A seat in words: its member id, with its group.instance.id where it has one."""
+    return seat.member if seat.instance is None else f"{seat.member} (instance {seat.instance})"
+
+
+MONITORS: tuple[type[Monitor], ...] = (
+    GenerationIncreases,
+    OneAssignmentPerGeneration,
+    AssignedOnlyToJoinedMembers,
+    ProtocolCommonToMembers,
+    StaleGenerationRejected,
+    ZombieCommitRejected,
+    JoinBarrier,
+    RebalanceWithinTimeout,
+)

@@ -1,0 +1,504 @@
+"""KIP-429: cooperative rebalancing. Nothing is given away before its owner has let go of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
+
+from ..events import NONE, Event
+from ..results import Argument, Broken, Held, Outcome, Settings, Unknown, shown
+from ..rounds import Claim, Owner, Owns, Round, Seat
+from ..rule import Monitor, Rule
+from .group_protocol import label, names
+
+
+class ExclusiveAssignment(Monitor):
+    """Holds for eager, cooperative and Connect groups alike."""
+
+    rule: ClassVar[Rule] = Rule(
+        id="exclusive-assignment",
+        kip="KIP-429",
+        promise="In one generation no partition (connector, task) is assigned to two members.",
+        clause="Kafka group protocol, SyncGroup; KIP-429 public interfaces",
+        source="ConsumerPartitionAssignor.assign, IncrementalCooperativeAssignor",
+        needs=("assignment", "synced"),
+        unknown_when="fewer than two members' shares of the generation were captured",
+        exceptions=("a static member's old and new id share one slot",),
+        slice="resource",
+    )
+
+    def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
+        holders: dict[str, list[tuple[Seat, Event]]] = {}
+        given = 0
+        for seat in now.seats.values():
+            given += bool(seat.grants)
+            for resource, event in _granted(seat).items():
+                holders.setdefault(resource, []).append((seat, event))
+        if given < 2:
+            return
+        twice = {r: held for r, held in holders.items() if len(held) > 1}
+        if not twice:
+            yield Held()
+            return
+        for owners, resources in _by_owners({r: tuple(seat.owner for seat, _ in held) for r, held in twice.items()}).items():
+            seats = [now.seats[owner] for owner in owners]
+            held = {seat.owner: event for seat, event in twice[resources[0]]}
+            yield Broken(
+                epoch=now.epoch,
+                generation=now.generation,
+                members=tuple(seat.member for seat in seats),
+                resources=resources,
+                message=f"{names(resources)} assigned to {' and '.join(label(s) for s in seats)} in the same generation {now.generation}.",
+                argument=tuple(
+                    shown(held[seat.owner], f"in generation {now.generation} {label(seat)} is to own {names(resources)}") for seat in seats
+                ),
+                advice="The assignor of the group's leader is at fault: take its class and version from the leader's log and gate it.",
+            )
+
+
+def _granted(seat: Seat) -> dict[str, Event]:
+    """Everything that any sighting gives the slot's latest member, with the sighting."""
+    granted: dict[str, Event] = {}
+    for grant in seat.grants:
+        for resource in grant.owns:
+            granted.setdefault(resource, grant.event)
+    return granted
+
+
+def _by_owners(holders: Mapping[str, tuple[Owner, ...]]) -> dict[tuple[Owner, ...], tuple[str, ...]]:
+    """Resources grouped by who shares them."""
+    grouped: dict[tuple[Owner, ...], list[str]] = {}
+    for resource, owners in sorted(holders.items()):
+        grouped.setdefault(tuple(sorted(owners)), []).append(resource)
+    return {owners: tuple(resources) for owners, resources in grouped.items()}
+
+
+class ExclusiveOwnership(Monitor):
+    """Only members seen in the same generation are compared: whoever missed it is fenced, a zombie at worst."""
+
+    rule: ClassVar[Rule] = Rule(
+        id="exclusive-ownership",
+        kip="KIP-429",
+        promise="No two members of one generation believe that they own the same partition.",
+        clause="KIP-429 proposed changes; exact form: both members have applied the same generation",
+        source="ConsumerCoordinator.onJoinComplete, SubscriptionState",
+        needs=("assigned", "owned"),
+        unknown_when="fewer than two members of a generation were seen applying it",
+        exceptions=(
+            "a member that missed the generation may still believe: fencing bounds what it can do (zombie window)",
+            "a process that was killed logs nothing",
+        ),
+        slice="resource",
+    )
+
+    def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
+        believers = [seat for seat in now.seats.values() if seat.holds is not None]
+        if len(believers) < 2:
+            return
+        holders: dict[str, list[Seat]] = {}
+        for seat in believers:
+            for resource in seat.holds or ():
+                holders.setdefault(resource, []).append(seat)
+        twice = {r: tuple(s.owner for s in seats) for r, seats in holders.items() if len(seats) > 1}
+        if not twice:
+            yield Held()
+            return
+        for owners, resources in _by_owners(twice).items():
+            seats = [now.seats[owner] for owner in owners]
+            yield Broken(
+                epoch=now.epoch,
+                generation=now.generation,
+                members=tuple(seat.member for seat in seats),
+                resources=resources,
+                message=f"{' and '.join(label(s) for s in seats)} both believe in generation {now.generation} that they own {names(resources)}.",
+                argument=tuple(_belief(seat, resources[0], now) for seat in seats),
+                advice="Both may process the same records and both may commit: stop one of them, then find which one kept what it was not given.",
+            )
+
+
+def _belief(seat: Seat, resource: str, now: Round) -> Argument:
+    event = (seat.holds or {}).get(resource)
+    entered = resource in seat.entered_with and resource not in seat.taken
+    says = f"{label(seat)} took {resource}" + (
+        f" earlier and never gave it up before applying generation {now.generation}" if entered else f" in generation {now.generation}"
+    )
+    return shown(event, says)
+
+
+class RevokeBeforeReassign(Monitor):
+    """Judged by what members claimed in JoinGroup where that was captured, else by what their own logs show they held."""
+
+    rule: ClassVar[Rule] = Rule(
+        id="revoke-before-reassign",
+        kip="KIP-429",
+        promise="A partition that a member still owns when it joins a generation is not given to another member in that generation.",
+        clause="KIP-429 rebalance protocol: revoke, rejoin, then reassign",
+        source="CooperativeStickyAssignor.adjustAssignment, ConsumerCoordinator.validateCooperativeAssignment",
+        needs=("join", "revoked", "assigned", "assignment"),
+        unknown_when="neither the claims of joining members nor their own logs were captured, or claims contradict one another",
+        exceptions=(
+            "a claim that an absent static member left behind, or that a newer generation's claim overrides",
+            "the new owner claims it too: claims are settled by the newest generation",
+            "KIP-415 has a rule of its own",
+        ),
+        slice="resource",
+    )
+
+    def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
+        if now.protocol_type == "connect":
+            return
+        taken: dict[str, tuple[Seat, Event]] = {}
+        for seat in now.seats.values():
+            for resource, event in (*_granted(seat).items(), *seat.taken.items()):
+                taken.setdefault(resource, (seat, event))
+        checked = 0
+        for seat in now.seats.values():
+            claim = seat.claim if seat.claim is not None and _fresh(seat.claim, seat, now) else None
+            if claim is None and not seat.entered_with:
+                continue
+            checked += 1
+            held = self._claimed(claim, now) if claim is not None else self._believed(seat)
+            wrong: dict[Owner, list[str]] = {}
+            for resource in sorted(held):
+                seat_taking = taken.get(resource)
+                if seat_taking is None or seat_taking[0] is seat or _claims(seat_taking[0], resource):
+                    continue
+                if not _own_share(seat, resource):
+                    wrong.setdefault(seat_taking[0].owner, []).append(resource)
+            for owner, resources in wrong.items():
+                yield self._broken(now, seat, now.seats[owner], resources, held[resources[0]], taken[resources[0]][1])
+        if checked:
+            yield Held(checked)
+
+    def _claimed(self, claim: Claim, now: Round) -> dict[str, Event]:
+        """What the claim rightly holds: nothing that somebody claims from a newer generation, or that two claim alike."""
+        rivals = [s.claim for s in now.seats.values() if s.claim is not None and s.claim is not claim]
+        return {r: claim.event for r in claim.owns if not any(r in rival.owns for rival in rivals)}
+
+    def _believed(self, seat: Seat) -> dict[str, Event]:
+        """What the member held on entering and gave up only while in this generation."""
+        held_on = seat.holds or {}
+        return {r: e for r, e in seat.entered_with.items() if r in seat.released and r not in held_on}
+
+    def _broken(self, now: Round, giver: Seat, taker: Seat, resources: list[str], owned: Event, taken: Event) -> Broken:
+        first = resources[0]
+        released = giver.released.get(first)
+        steps = [
+            shown(owned, f"{label(giver)} entered generation {now.generation} owning {names(resources)}"),
+            shown(taken, f"generation {now.generation} gives {names(resources)} to {label(taker)} already"),
+        ]
+        if released is not None:
+            steps.append(
+                shown(
+                    released,
+                    f"{label(giver)} gave it up only in generation {now.generation}: nothing orders that before the new owner's start",
+                )
+            )
+        return Broken(
+            epoch=now.epoch,
+            generation=now.generation,
+            members=(giver.member, taker.member),
+            resources=tuple(resources),
+            message=f"{names(resources)} went from {label(giver)} to {label(taker)} within generation {now.generation}, before it was revoked.",
+            argument=tuple(steps),
+            advice="A cooperative hand-over takes two generations. Check the leader's assignor (KAFKA-14639, KAFKA-15170) and its version.",
+        )
+
+
+def _fresh(claim: Claim, seat: Seat, now: Round) -> bool:
+    """Whether the claim was made for this generation's join phase."""
+    if not claim.stored:
+        return True
+    return claim.generation == now.generation - 1 and (seat.instance is None or seat.rejoined)
+
+
+def _claims(seat: Seat, resource: str) -> bool:
+    return (seat.claim is not None and resource in seat.claim.owns) or resource in seat.entered_with
+
+
+def _own_share(seat: Seat, resource: str) -> bool:
+    """The resource stays with the seat: then it is doubly assigned, which is another promise."""
+    return any(resource in grant.owns for grant in seat.grants)
+
+
+class RetainedPartitionsNotRevoked(Monitor):
+    """A member that gives up in order what it is assigned again in the same hand-over has stopped it for nothing."""
+
+    rule: ClassVar[Rule] = Rule(
+        id="retained-partitions-not-revoked",
+        kip="KIP-429",
+        promise="A cooperative member keeps what it is assigned again: it revokes only what moves away.",
+        clause="KIP-429 rebalance callbacks; KIP-415 for Connect",
+        source="ConsumerCoordinator.onJoinPrepare, onJoinComplete",
+        needs=("revoked", "synced"),
+        unknown_when="the protocol is not known to be cooperative, or the member's own log was not captured",
+        exceptions=(
+            "eager protocols revoke everything",
+            "partitions reported lost after the member was fenced",
+            "a member that unsubscribed or closed in between",
+            "a Connect task that is stopped for a new configuration",
+        ),
+        slice="member",
+    )
+
+    def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
+        if now.cooperative is not True or now.protocol_type == "connect":
+            return
+        before = past[-1] if past and past[-1].key == (now.epoch, now.generation - 1) else None
+        for seat in now.seats.values():
+            if not seat.own_events or seat.gap is not None:
+                continue
+            kept = seat.given.owns if seat.given is not None else frozenset(seat.holds or {})
+            earlier = before.seats.get(seat.owner) if before is not None and before.cooperative is not False else None
+            given_up = {r: e for r, e in seat.released.items() if r in seat.released_while_applying} if seat.gone is None else {}
+            if earlier is not None and earlier.gone is None and earlier.member == seat.member:
+                given_up.update({r: e for r, e in earlier.released.items() if r not in earlier.released_while_applying})
+            back = sorted(r for r in given_up if r in kept)
+            if not back:
+                yield Held()
+                continue
+            grant = seat.given
+            yield Broken(
+                epoch=now.epoch,
+                generation=now.generation,
+                members=(seat.member,),
+                resources=tuple(back),
+                message=f"{label(seat)} revoked {names(back)} although generation {now.generation} leaves it to {label(seat)}.",
+                argument=(
+                    shown(given_up[back[0]], f"{label(seat)} revoked {names(back)}"),
+                    shown(
+                        grant.event if grant is not None else (seat.holds or {}).get(back[0]),
+                        f"generation {now.generation} assigns {names(back)} to it",
+                    ),
+                ),
+                detail=seat.instance or "",
+            )
+
+
+class RevokerRejoins(Monitor):
+    """Needs a sign of life of the member, in the same generation, well after it revoked."""
+
+    rule: ClassVar[Rule] = Rule(
+        id="revoker-rejoins",
+        kip="KIP-429",
+        promise="A cooperative member that revoked partitions rejoins, so that they can be given to their new owner.",
+        clause="KIP-429 consumer rebalance, second rebalance",
+        source="ConsumerCoordinator.onJoinComplete (requestRejoin)",
+        needs=("revoked", "join"),
+        unknown_when="the trace ends, or the member left or crashed, before it could rejoin",
+        exceptions=("heartbeats already under way while it rejoins",),
+        slice="member",
+    )
+    patience_ms: ClassVar[int] = 30_000
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.waiting: dict[Owner, tuple[Round, Seat]] = {}
+
+    def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
+        for owner in list(self.waiting):
+            if owner in now.seats and now.seats[owner].rejoined:
+                del self.waiting[owner]
+                yield Held()
+        if now.cooperative is not True or now.protocol_type == "connect":
+            return
+        for seat in now.seats.values():
+            if seat.released_while_applying & seat.released.keys() and seat.gone is None:
+                stayed = self._stayed(seat)
+                if stayed is not None:
+                    yield self._broken(now, seat, stayed)
+                else:
+                    self.waiting[seat.owner] = (now, seat)
+
+    def end(self, past: Sequence[Round]) -> Iterator[Outcome]:
+        if self.waiting:
+            yield Unknown("the trace ends before the member that revoked could rejoin")
+
+    def _stayed(self, seat: Seat) -> Event | None:
+        """The sign of life that shows the member stayed in this generation instead of rejoining."""
+        revoked = max((e for r, e in seat.released.items() if r in seat.released_while_applying), key=lambda e: e.ts or 0)
+        later = [e for e in (*seat.active, *seat.own_events) if e.kind in ("heartbeat", "commit") and getattr(e, "error", NONE) == NONE]
+        if revoked.ts is None or any(e.ts is None for e in later):
+            return later[-1] if len(later) >= 3 else None
+        late = [e for e in later if e.ts is not None and e.ts - revoked.ts >= (self.patience_ms + self.settings.clock_skew_ms) * 1000]
+        return late[-1] if len(late) >= 2 else None
+
+    def _broken(self, now: Round, seat: Seat, stayed: Event) -> Broken:
+        resources = tuple(sorted(seat.released_while_applying & seat.released.keys()))
+        return Broken(
+            epoch=now.epoch,
+            generation=now.generation,
+            members=(seat.member,),
+            resources=resources,
+            message=f"{label(seat)} revoked {names(resources)} in generation {now.generation} and did not rejoin: nobody can be given them.",
+            argument=(
+                shown(seat.released[resources[0]], f"{label(seat)} revoked {names(resources)} as generation {now.generation} asked"),
+                shown(stayed, f"long after, it was still in generation {now.generation} and had not rejoined"),
+            ),
+            detail=seat.instance or "",
+        )
+
+
+class WithheldPartitionReassigned(Monitor):
+    """A partition that one generation withholds (its old owner must revoke it first) is looked for in the next ones."""
+
+    rule: ClassVar[Rule] = Rule(
+        id="withheld-partition-reassigned",
+        kip="KIP-429",
+        promise="A partition that is taken from its owner is given to somebody in the follow-up generation: none is orphaned.",
+        clause="KIP-429 rebalance protocol, follow-up rebalance",
+        source="CooperativeStickyAssignor.adjustAssignment",
+        needs=("assignment",),
+        unknown_when="the whole assignment of consecutive generations was not captured, or the trace ends too early",
+        exceptions=(
+            "another member joined, left or expired in between: the hand-over starts anew",
+            "nobody subscribes to the topic any more, or it was deleted",
+            "KIP-415 withholds lost work on purpose",
+        ),
+        slice="resource",
+    )
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.orphans: dict[str, Event | None] = {}
+
+    def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
+        shares = now.shares
+        before = past[-1] if past and past[-1].key == (now.epoch, now.generation - 1) else None
+        if now.protocol_type == "connect" or now.cooperative is False or shares is None or before is None or before.shares is None:
+            self.orphans = {}
+            return
+        same_members = shares.keys() == before.shares.keys() and not before.removed and not before.replaced
+        given = {r for owns in shares.values() for r in owns}
+        still = {r: e for r, e in self.orphans.items() if r not in given and _subscribed(r, now)}
+        still = {r: e for r, e in still.items() if not any(s.claim is not None and r in s.claim.owns for s in now.seats.values())}
+        if self.orphans and same_members:
+            if still:
+                yield self._broken(now, still)
+            else:
+                yield Held(len(self.orphans))
+        earlier = {r: owner for owner, owns in before.shares.items() for r in owns}
+        self.orphans = {
+            r: _evidence(before, owner) for r, owner in earlier.items() if r not in given and owner in shares and _subscribed(r, now)
+        }
+
+    def end(self, past: Sequence[Round]) -> Iterator[Outcome]:
+        if self.orphans:
+            yield Unknown("the trace ends before the follow-up generation")
+
+    def _broken(self, now: Round, still: Mapping[str, Event | None]) -> Broken:
+        resources = tuple(sorted(still))
+        return Broken(
+            epoch=now.epoch,
+            generation=now.generation,
+            members=(),
+            resources=resources,
+            message=f"{names(resources)} was taken from its owner in generation {now.generation - 1} and generation {now.generation} gives it to nobody.",
+            argument=(
+                shown(
+                    still[resources[0]],
+                    f"generation {now.generation - 2} assigned {names(resources)}; generation {now.generation - 1} withheld it for a hand-over",
+                ),
+                shown(_whole(now), f"generation {now.generation}, with the same members, none of whom claims it, assigns it to nobody"),
+            ),
+            advice="Nobody reads this partition until another rebalance: restart one member, and gate the assignor.",
+        )
+
+
+def _whole(now: Round) -> Event | None:
+    return next(iter((*now.stored, *now.proposals)), next((s.given.event for s in now.seats.values() if s.given), None))
+
+
+def _evidence(now: Round, owner: Owner) -> Event | None:
+    given = now.seats[owner].given
+    return given.event if given is not None else None
+
+
+def _subscribed(resource: str, now: Round) -> bool:
+    """Whether somebody still wants the partition, as far as subscriptions and partition counts are known."""
+    topic, _, partition = resource.rpartition("-")
+    if now.topics is not None and partition.isdigit() and int(partition) >= now.topics.get(topic, 1 << 31):
+        return False
+    known = [s.join.subscribed for s in now.seats.values() if s.join is not None and s.join.subscribed is not None]
+    return len(known) < len(now.seats) or any(topic in topics for topics in known)
+
+
+class Converges(Monitor):
+    """Counts consecutive generations, with the same members and subscriptions, that each take something from somebody."""
+
+    rule: ClassVar[Rule] = Rule(
+        id="converges",
+        kip="KIP-429",
+        promise="With members, subscriptions and topics unchanged, a cooperative group stops moving partitions after a few generations.",
+        clause="KIP-429: normally two rebalances; the sticky assignor's own bound is four more",
+        source="AbstractStickyAssignor; CooperativeStickyAssignorTest bounds its rounds by four",
+        needs=("assignment",),
+        unknown_when="the whole assignment of consecutive generations was not captured",
+        exceptions=("Kafka Streams moves tasks as they catch up", "a rebalance with an outside cause (metadata, subscription, members)"),
+    )
+    rounds_allowed: ClassVar[int] = 5
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.chain: list[tuple[Round, tuple[str, ...]]] = []
+
+    def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
+        before = past[-1] if past and past[-1].key == (now.epoch, now.generation - 1) else None
+        moved = self._taken(before, now)
+        if moved is None:
+            self.chain = []
+            return
+        if not moved:
+            self.chain = []
+            yield Held()
+            return
+        self.chain.append((now, moved))
+        if len(self.chain) == self.rounds_allowed + 1:
+            first = self.chain[0][0]
+            yield Broken(
+                epoch=now.epoch,
+                generation=now.generation,
+                members=(),
+                resources=moved,
+                message=f"{len(self.chain)} generations in a row ({first.generation} to {now.generation}) took partitions away although nothing else changed.",
+                argument=(
+                    shown(_whole(first), f"generation {first.generation} takes {names(self.chain[0][1])} from its owner"),
+                    shown(
+                        _whole(now),
+                        f"generation {now.generation} still takes {names(moved)}; members and subscriptions were the same throughout",
+                    ),
+                ),
+                advice="The assignor does not settle: every round costs a rebalance. Gate it with this membership.",
+            )
+
+    def _taken(self, before: Round | None, now: Round) -> tuple[str, ...] | None:
+        """What ``now`` takes from members that had it in ``before``; None if the step can't be judged or had an outside cause."""
+        if before is None or now.protocol == "stream" or now.protocol_type == "connect" or now.cooperative is False:
+            return None
+        old, new = before.shares, now.shares
+        if old is None or new is None or old.keys() != new.keys() or before.removed or before.replaced or _outside(now):
+            return None
+        if _subscriptions(before) != _subscriptions(now) or before.topics != now.topics:
+            return None
+        return tuple(sorted(r for owner, owns in old.items() for r in owns - new[owner]))
+
+
+def _subscriptions(now: Round) -> Mapping[Owner, Owns]:
+    return {o: frozenset(s.join.subscribed) for o, s in now.seats.items() if s.join is not None and s.join.subscribed is not None}
+
+
+def _outside(now: Round) -> bool:
+    """The rebalance that led here names a cause other than a cooperative hand-over."""
+    reason = (now.opened.reason or "") if now.opened is not None else ""
+    return bool(reason) and "revoke" not in reason
+
+
+MONITORS: tuple[type[Monitor], ...] = (
+    ExclusiveAssignment,
+    ExclusiveOwnership,
+    RevokeBeforeReassign,
+    RetainedPartitionsNotRevoked,
+    RevokerRejoins,
+    WithheldPartitionReassigned,
+    Converges,
+)
