@@ -29,7 +29,9 @@ class Coordinator:
     members: dict[str, Event] = field(default_factory=dict[str, Event])
     complete: bool = False
     removed: dict[str, Event] = field(default_factory=dict[str, Event])
-    replaced: dict[str, Replace] = field(default_factory=dict[str, Replace])
+    replaced: dict[str, Event] = field(default_factory=dict[str, Event])
+    static: dict[str, str] = field(default_factory=dict[str, str])
+    """Which member id each group.instance.id has now."""
     fenced: dict[str, Event] = field(default_factory=dict[str, Event])
     rebalance: Rebalance | None = None
     joins: dict[str, Join] = field(default_factory=dict[str, Join])
@@ -75,6 +77,7 @@ class Coordinator:
                     self._reach(event.generation, event)
                     self.members.setdefault(event.member, event)
                     self._readmit((event.member,))
+                    self._hold_slot(event.member, event)
                     self._seen(event)
             case Synced(error="NONE"):
                 self._reach(event.generation, event)
@@ -87,13 +90,14 @@ class Coordinator:
             case Leave(error="NONE"):
                 self._remove(event)
             case Replace():
-                if event.old_member:
-                    self.replaced[event.old_member] = event
-                    self.members.pop(event.old_member, None)
                 if event.member:
                     self.members[event.member] = event
                     for ended in (self.replaced, self.removed, self.fenced):
                         ended.pop(event.member, None)
+                    self._hold_slot(event.member, event)
+                if event.old_member:
+                    self.replaced[event.old_member] = event
+                    self.members.pop(event.old_member, None)
             case _:
                 error = getattr(event, "error", None)
                 if error == "FENCED_INSTANCE_ID" and event.member:
@@ -130,6 +134,17 @@ class Coordinator:
             self.rebalance_timeout_ms[owner] = event.rebalance_timeout_ms
         if event.member:
             self.last_seen[owner] = event
+
+    def _hold_slot(self, member: str, event: Event) -> None:
+        """``member`` has its instance's slot from now on; whoever had it before is replaced."""
+        instance = self.who.instances.get(member)
+        if instance is None or member in self.replaced:
+            return
+        before = self.static.get(instance)
+        self.static[instance] = member
+        if before is not None and before != member:
+            self.replaced[before] = event
+            self.members.pop(before, None)
 
     def _readmit(self, members: Iterable[str]) -> None:
         for member in members:

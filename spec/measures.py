@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from .events import NONE, Event, Expire, Join, Load, Rebalance, Revoked
+from .events import NONE, Closed, Crashed, Event, Join, Leave, Rebalance, Revoked
 from .rounds import Owner, Owns, Round, Seat
 
 SECOND = 1_000_000
@@ -59,6 +59,7 @@ def delay_ms(now: Round) -> int:
 
 # Why a rebalance began.
 
+LEADER = "leader re-joining group"
 _HEADS: Sequence[tuple[re.Pattern[str], str, bool]] = tuple(
     (re.compile(pattern, re.IGNORECASE), name, external)
     for pattern, name, external in (
@@ -66,7 +67,7 @@ _HEADS: Sequence[tuple[re.Pattern[str], str, bool]] = tuple(
         (r"^removing\b.*\bheartbeat expiration", "removing member on heartbeat expiration", True),
         (r"^removing\b.*\bpending sync", "removing members on pending sync request expiration", True),
         (r"^removing\b.*\bleavegroup|^explicit\b.*\bleavegroup", "removing member on LeaveGroup", True),
-        (r"^leader\b.*\bre-?joining group", "leader re-joining group", False),
+        (r"^leader\b.*\bre-?joining group", LEADER, False),
         (r"^updating metadata for static member\b", "updating metadata for static member", False),
         (r"^updating metadata for member\b", "updating metadata for member", False),
         (r"^member\b.*\bjoining group", "member joining group", False),
@@ -78,35 +79,40 @@ _HEADS: Sequence[tuple[re.Pattern[str], str, bool]] = tuple(
 """Kafka's reasons (GroupCoordinator, GroupMetadataManager): pattern, name without ids, whether an outside event is behind it."""
 
 _CLIENT = re.compile(r"; client reason: ?", re.IGNORECASE)
-_ROUTINE = re.compile(r"^(?:not provided|need to re-join with the given member-id|rebalance failed due to.*MemberIdRequired)", re.IGNORECASE)
+_ROUTINE = re.compile(r"^(?:not provided|need to re-join with the given member-id|rebalance failed due to\b.*MemberIdRequired)", re.I)
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _METADATA = "cached metadata has changed"
 
 
-def normal_reason(reason: str, members: Iterable[str] = ()) -> str:
+def normal_reason(reason: str, members: Collection[str] = ()) -> str:
     """A rebalance reason without member ids, so that like causes count together. Longer than 300 characters is cut."""
-    head, _, client = _split(reason)
+    head, client = _split(reason)
     named = next((name for pattern, name, _ in _HEADS if pattern.search(head)), None)
-    known = members if isinstance(members, (set, frozenset, dict)) else frozenset(members)
-    said = "" if not client or _ROUTINE.search(client) else f"; client reason: {_without_ids(client, known)}"
-    return (named or _without_ids(head, known) or "not given") + said
+    said = "" if not client or _ROUTINE.search(client) else f"; client reason: {_without_ids(client, members)}"
+    return (named or _without_ids(head, members) or "not given") + said
 
 
-def _split(reason: str) -> tuple[str, bool, str]:
-    parts = _CLIENT.split(reason[:300].strip().rstrip("."), maxsplit=1)
-    return parts[0], len(parts) > 1, parts[1] if len(parts) > 1 else ""
+def _split(reason: str) -> tuple[str, str]:
+    head, *client = _CLIENT.split(reason[:300].strip().rstrip("."), maxsplit=1)
+    return head, client[0] if client else ""
 
 
-def _without_ids(text: str, members: Iterable[str]) -> str:
+def _without_ids(text: str, members: Collection[str]) -> str:
     return " ".join("…" if word.strip("(),;:'[]") in members or _UUID.search(word) else word for word in text.split())
 
 
 def _external(reason: str) -> bool | None:
-    """Whether this reason tells of an event outside the protocol; None if the words are not Kafka's."""
-    head, _, client = _split(reason)
+    """Whether an event outside the protocol may be behind this reason; None if the words are not Kafka's.
+
+    A leader that joins again without saying why may have seen topics, its subscription or its connectors change.
+    """
+    head, client = _split(reason)
     if _METADATA in client.lower() or _METADATA in head.lower():
         return True
-    return next((external for pattern, _, external in _HEADS if pattern.search(head)), None)
+    named = next(((name, external) for pattern, name, external in _HEADS if pattern.search(head)), None)
+    if named is None:
+        return None
+    return named[1] or (named[0] == LEADER and (not client or _ROUTINE.search(client) is not None))
 
 
 def reasons(now: Round, before: Round | None) -> list[str]:
@@ -176,8 +182,9 @@ def _busy(now: Round) -> int:
     if now.opened is None or now.opened.ts is None:
         return 0
     answered = (a for s in now.seats.values() for a in s.synced if a.observer == "coordinator")
-    done = [e.ts for e in (*now.stored, *answered) if e.ts is not None] or [e.ts for e in (now.started,) if e is not None and e.ts is not None]
-    return max(0, min(done) - now.opened.ts) if done else 0
+    times = [e.ts for e in (*now.stored, *answered) if e.ts is not None]
+    done = min(times) if times else now.started.ts if now.started is not None else None
+    return max(0, done - now.opened.ts) if done is not None else 0
 
 
 def _allowance(now: Round) -> int:
@@ -188,7 +195,10 @@ def _allowance(now: Round) -> int:
 
 
 def _causes(now: Round, before: Round | None, why: Sequence[str]) -> tuple[int, bool]:
-    """How many outside events may be behind this rebalance, and whether its cause is known."""
+    """How many outside events may be behind this rebalance, and whether its cause is known.
+
+    A changed connector configuration leaves no trace of its own: under Connect it may be behind any rebalance but a follow-up.
+    """
     if before is None or not contiguous(before, now) or now.epoch != before.epoch:
         return 1, False
     told = [e for e in map(_external, why) if e is not None]
@@ -199,9 +209,7 @@ def _causes(now: Round, before: Round | None, why: Sequence[str]) -> tuple[int, 
         return max(timer + changed, int(any(told) or not told)), bool(told)
     outside = timer + changed + len(theirs ^ ours)
     if outside == 0:
-        metadata = any(_METADATA in text.lower() for text in why)
-        config = now.protocol_type == "connect" and not _follows_up(before) and (not told or any("leader" in text.lower() for text in why))
-        outside = int(metadata or config)
+        outside = int(any(told) or (now.protocol_type == "connect" and not _follows_up(before)))
     return outside, bool(told)
 
 
@@ -353,10 +361,8 @@ def stop(now: Round, before: Round | None) -> Stop | None:
 
 def _gave_up(resource: str, was: Seat, now: Seat) -> Event | None:
     if resource in now.released_while_applying:
-        event = now.released.get(resource)
-    else:
-        event = None if resource in now.entered_with else was.released.get(resource)
-    return event if isinstance(event, Revoked) else None
+        return now.released.get(resource)
+    return None if resource in now.entered_with else was.released.get(resource)
 
 
 # What was moved.
@@ -504,43 +510,44 @@ class Unowned:
         shares = now.shares
         if self._last is not None and not contiguous(self._last, now):
             self._blind += 1
+        after_now = self._blind + int(shares is None)
         for owner, seat in now.seats.items():
-            self._ends_on_entry(now, owner, seat, shares)
+            self._ends_on_entry(now, owner, seat, after_now)
         for owner, seat in now.seats.items():
             self._starts(owner, seat)
         for owner, seat in now.seats.items():
             if seat.holds is not None:
                 after = {r: e for r, e in (*seat.released.items(), *seat.lost.items()) if r not in seat.released_while_applying}
                 for resource, event in after.items():
-                    self._end(resource, owner, event.ts)
+                    self._end(resource, owner, event.ts, after_now)
             if seat.gone is not None:
-                self._end_all(seat, owner, seat.gone.ts)
+                self._end_all(seat, owner, seat.gone.ts, after_now)
         for owner, event in now.removed.items():
             if owner in now.seats:
-                self._end_all(now.seats[owner], owner, event.ts)
-        self._blind += int(shares is None)
+                self._end_all(now.seats[owner], owner, event.ts, after_now)
+        self._blind = after_now
         self._last = now
 
-    def _ends_on_entry(self, now: Round, owner: Owner, seat: Seat, shares: Mapping[Owner, Owns] | None) -> None:
+    def _ends_on_entry(self, now: Round, owner: Owner, seat: Seat, after_now: int) -> None:
         for resource in seat.released_while_applying:
             event = seat.released.get(resource) or seat.lost.get(resource)
-            self._end(resource, owner, event.ts if event is not None else None)
+            self._end(resource, owner, event.ts if event is not None else None, after_now)
         given = seat.given
-        if seat.own_events or given is None:
+        if seat.holds is not None or given is None:
             return
         was = self._last.seats.get(owner) if self._last is not None else None
         before = was.given.owns if was is not None and was.given is not None else frozenset[str]()
         if now.cooperative is False:
             join = seat.join
             for resource in before:
-                self._end(resource, owner, join.ts if join is not None and join.observer == "coordinator" else None)
-        elif shares is not None:
+                self._end(resource, owner, join.ts if join is not None and join.observer == "coordinator" else None, self._blind)
+        else:
             for resource in before - given.owns:
-                self._end(resource, owner, given.event.ts)
+                self._end(resource, owner, given.event.ts, after_now)
 
     def _starts(self, owner: Owner, seat: Seat) -> None:
-        if seat.own_events:
-            started = {r: e.ts for r, e in seat.taken.items()} | {r: None for r in seat.holds or () if r not in seat.taken}
+        if seat.holds is not None:
+            started = {r: e.ts for r, e in seat.taken.items()} | {r: None for r in seat.holds if r not in seat.taken}
         else:
             started = dict.fromkeys(seat.given.owns, seat.given.event.ts) if seat.given is not None else {}
         for resource, ts in started.items():
@@ -558,13 +565,13 @@ class Unowned:
         else:
             self.untimed = True
 
-    def _end(self, resource: str, owner: Owner, ts: int | None) -> None:
+    def _end(self, resource: str, owner: Owner, ts: int | None, blind: int) -> None:
         if self._held.get(resource) == owner and resource not in self._ended:
-            self._ended[resource] = self._blind, ts
+            self._ended[resource] = blind, ts
 
-    def _end_all(self, seat: Seat, owner: Owner, ts: int | None) -> None:
+    def _end_all(self, seat: Seat, owner: Owner, ts: int | None, blind: int) -> None:
         for resource in seat.holds if seat.holds is not None else (seat.given.owns if seat.given is not None else ()):
-            self._end(resource, owner, ts)
+            self._end(resource, owner, ts, blind)
 
     @property
     def seconds(self) -> float | None:
@@ -589,7 +596,7 @@ class Zombie:
 
 @dataclass(slots=True)
 class Zombies:
-    """Finds zombie windows: session expiry, poll timeout, missed rebalance, replaced static member, missed sync.
+    """Finds zombie windows, which an expired session, a poll timeout or a missed rebalance or sync opens.
 
     A member that takes part in the generation which gives its resource away is no zombie. One that entered a still
     later generation with the resource surely was; one that ended its belief on its own was if its clock is later than
@@ -642,14 +649,18 @@ class Zombies:
     def _believe(self, now: Round, owner: Owner, seat: Seat) -> None:
         if seat.holds is None or seat.gap is not None:
             return
-        removed = now.removed.get(owner)
-        left = removed is not None and not isinstance(removed, Expire)
+        closed = seat.gone if isinstance(seat.gone, Closed | Crashed) else None
+        orderly = _left_in_order(now.removed.get(owner)) or (bool(seat.own_events) and _left_in_order(seat.own_events[-1]))
         for resource in seat.holds:
             end = seat.lost.get(resource)
             if end is None and resource not in seat.released_while_applying:
                 end = seat.released.get(resource)
-            end = end or seat.gone
-            self._believers[resource] = owner, end, isinstance(end, Revoked) and (left or seat.gone is not None)
+            self._believers[resource] = owner, end or closed, isinstance(end, Revoked) and orderly
+
+
+def _left_in_order(event: Event | None) -> bool:
+    """The member closed: it let go before it said so. A poll timeout leaves without letting go."""
+    return isinstance(event, Closed) or (isinstance(event, Leave) and "poll timeout" not in (event.reason or ""))
 
 
 def _given_from(seat: Seat) -> dict[str, int | None]:
@@ -658,8 +669,3 @@ def _given_from(seat: Seat) -> dict[str, int | None]:
     if given is not None and given.event.observer == "coordinator":
         return dict.fromkeys(sorted(given.owns), given.event.ts)
     return {r: e.ts for r, e in sorted(seat.taken.items())}
-
-
-def loads(events: Iterable[Event]) -> int:
-    """How often a coordinator loaded the group."""
-    return sum(1 for e in events if isinstance(e, Load))

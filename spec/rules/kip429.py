@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from ..events import NONE, Event
+from ..events import NONE, Commit, Event, Heartbeat
 from ..results import Argument, Broken, Held, Outcome, Settings, Unknown, shown
-from ..rounds import Claim, Owner, Owns, Round, Seat
+from ..rounds import EAGER, Claim, Owner, Owns, Round, Seat
 from ..rule import Monitor, Rule
 from .group_protocol import label, names
 
@@ -233,7 +233,7 @@ class RetainedPartitionsNotRevoked(Monitor):
         needs=("revoked", "synced"),
         unknown_when="the protocol is not known to be cooperative, or the member's own log was not captured",
         exceptions=(
-            "eager protocols revoke everything",
+            "eager protocols, and members that offer an eager assignor too (rolling upgrade), revoke everything",
             "partitions reported lost after the member was fenced",
             "a member that unsubscribed or closed in between",
             "a Connect task that is stopped for a new configuration",
@@ -246,12 +246,15 @@ class RetainedPartitionsNotRevoked(Monitor):
             return
         before = past[-1] if past and past[-1].key == (now.epoch, now.generation - 1) else None
         for seat in now.seats.values():
-            if not seat.own_events or seat.gap is not None:
+            if seat.holds is None or seat.gap is not None or seat.gone is not None:
                 continue
-            kept = seat.given.owns if seat.given is not None else frozenset(seat.holds or {})
+            kept = seat.given.owns if seat.given is not None else frozenset(seat.holds)
+            given_up = {r: e for r, e in seat.released.items() if r in seat.released_while_applying}
             earlier = before.seats.get(seat.owner) if before is not None and before.cooperative is not False else None
-            given_up = {r: e for r, e in seat.released.items() if r in seat.released_while_applying} if seat.gone is None else {}
-            if earlier is not None and earlier.gone is None and earlier.member == seat.member:
+            if earlier is not None and earlier.gone is None and earlier.member == seat.member and earlier.holds is not None:
+                if _eager_client(seat):
+                    yield Unknown("the member runs eagerly although the group's protocol is cooperative: it offers an eager assignor too")
+                    continue
                 given_up.update({r: e for r, e in earlier.released.items() if r not in earlier.released_while_applying})
             back = sorted(r for r in given_up if r in kept)
             if not back:
@@ -275,8 +278,15 @@ class RetainedPartitionsNotRevoked(Monitor):
             )
 
 
+def _eager_client(seat: Seat) -> bool:
+    """Offering any eager-only assignor makes a client eager; one that entered with nothing may be such a client."""
+    if seat.join is not None and seat.join.protocols is not None:
+        return any(p in EAGER for p in seat.join.protocols)
+    return not seat.entered_with
+
+
 class RevokerRejoins(Monitor):
-    """Needs a sign of life of the member, in the same generation, well after it revoked."""
+    """Needs a sign of life of the member, in the same generation, after it had all the time that it may take."""
 
     rule: ClassVar[Rule] = Rule(
         id="revoker-rejoins",
@@ -289,7 +299,9 @@ class RevokerRejoins(Monitor):
         exceptions=("heartbeats already under way while it rejoins",),
         slice="member",
     )
-    patience_ms: ClassVar[int] = 30_000
+    default_timeout_ms: ClassVar[int] = 300_000
+    """max.poll.interval.ms where the JoinGroup does not show it."""
+    heartbeats_without_clock: ClassVar[int] = 3
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -315,13 +327,17 @@ class RevokerRejoins(Monitor):
             yield Unknown("the trace ends before the member that revoked could rejoin")
 
     def _stayed(self, seat: Seat) -> Event | None:
-        """The sign of life that shows the member stayed in this generation instead of rejoining."""
-        revoked = max((e for r, e in seat.released.items() if r in seat.released_while_applying), key=lambda e: e.ts or 0)
-        later = [e for e in (*seat.active, *seat.own_events) if e.kind in ("heartbeat", "commit") and getattr(e, "error", NONE) == NONE]
-        if revoked.ts is None or any(e.ts is None for e in later):
-            return later[-1] if len(later) >= 3 else None
-        late = [e for e in later if e.ts is not None and e.ts - revoked.ts >= (self.patience_ms + self.settings.clock_skew_ms) * 1000]
-        return late[-1] if len(late) >= 2 else None
+        """The sign of life that shows the member stayed in this generation instead of rejoining.
+
+        Measured on one clock: a member may take its whole rebalance timeout for the callback, and no longer.
+        """
+        given = next((e for e in seat.synced if e.observer == "coordinator" and e.error == NONE), None)
+        later = [e for e in seat.active if isinstance(e, Heartbeat | Commit) and e.error == NONE and e.observer == "coordinator"]
+        if given is None or given.ts is None or any(e.ts is None for e in later):
+            return later[-1] if len(later) >= self.heartbeats_without_clock else None
+        timeout = seat.join.rebalance_timeout_ms if seat.join is not None else None
+        patience = (timeout or self.default_timeout_ms) + self.settings.clock_skew_ms
+        return next((e for e in reversed(later) if e.ts is not None and e.ts - given.ts >= patience * 1000), None)
 
     def _broken(self, now: Round, seat: Seat, stayed: Event) -> Broken:
         resources = tuple(sorted(seat.released_while_applying & seat.released.keys()))
