@@ -14,11 +14,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..spec.events import NONE, Assignment, Event, GenerationStarted, Joined, Load, Sync
+from ..spec.events import NONE, Assignment, Closed, Crashed, Event, GenerationStarted, Joined, Leave, Load, Sync
 
 JOINED_TOGETHER_US = 60_000_000
 """Members in different files whose JoinGroup was answered within this time joined together (clocks may differ)."""
-JOINED_TOGETHER_ONE_CLOCK_US = 5_000_000
+JOINED_TOGETHER_ONE_CLOCK_US = 1_000_000
 """The same for members that one file shows."""
 
 _ROTATION = re.compile(r"(\.(gz|zst|\d{1,4})|[.\-_]\d{4}-?\d{2}-?\d{2}([T.\-_]?\d{2}([:\-]?\d{2}){0,2})?)+$")
@@ -45,6 +45,7 @@ class _Sighting:
     ids: set[str] = field(default_factory=set[str])
     joined_at: int | None = None
     first_ts: int | None = None
+    ended_at: int | None = None
     loaded: bool = False
     cluster: int = -1
 
@@ -137,6 +138,8 @@ def _learn(sighting: _Sighting, event: Event) -> None:
         sighting.first_ts = event.ts if sighting.first_ts is None else sighting.first_ts
         if sighting.joined_at is None and (isinstance(event, GenerationStarted) or (isinstance(event, Joined) and event.error == NONE)):
             sighting.joined_at = event.ts
+        if isinstance(event, Closed | Crashed | Leave) and event.observer != "coordinator":
+            sighting.ended_at = sighting.ended_at or event.ts
     sighting.loaded = sighting.loaded or isinstance(event, Load)
 
 
@@ -178,8 +181,15 @@ def _merge(clusters: list[list[_Sighting]]) -> list[list[_Sighting]]:
 
 
 def _rival(one: Iterable[_Sighting], other: Iterable[_Sighting]) -> bool:
-    runs = {s.stream: s.run for s in one}
-    return any(runs.get(s.stream, s.run) != s.run for s in other)
+    """Two runs of one observer, or two lives of one client, which are never in one generation."""
+    runs = {(s.stream[0], _client(s.stream[1])): (s.run, s.stream[1]) for s in one}
+    return any(runs.get(key, life) != life for s in other for key, life in (((s.stream[0], _client(s.stream[1])), (s.run, s.stream[1])),))
+
+
+def _client(member: str) -> str:
+    """A member id that a reader made up for a client that logs none is ``client@place#n``: its n-th life."""
+    client, mark, life = member.rpartition("#")
+    return client if mark and life.isdigit() and "@" in client else member
 
 
 def _linked(cluster: Sequence[_Sighting], sighting: _Sighting) -> bool:
@@ -190,6 +200,8 @@ def _linked(cluster: Sequence[_Sighting], sighting: _Sighting) -> bool:
 
 def _joined_together(one: _Sighting, other: _Sighting) -> bool:
     if one.joined_at is None or other.joined_at is None:
+        return False
+    if any(s.ended_at is not None and s.ended_at < o.joined_at for s, o in ((one, other), (other, one)) if o.joined_at is not None):
         return False
     bound = JOINED_TOGETHER_ONE_CLOCK_US if one.stream[0] == other.stream[0] else JOINED_TOGETHER_US
     return abs(one.joined_at - other.joined_at) <= bound

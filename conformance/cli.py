@@ -20,7 +20,7 @@ from ..spec.results import Settings, Severity
 from ..spec.rule import Rule
 from ..spec.rules import RULES
 from .doctor import tools
-from .readers.registry import FORMATS
+from .readers.files import formats
 from .reports import RENDERERS
 from .reports.terminal import show
 from .validate import exit_status
@@ -57,7 +57,7 @@ def cli() -> None:
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(("auto", *FORMATS)),
+    type=click.Choice(formats()),
     default="auto",
     show_default=True,
     help="What the files hold; auto looks at each file.",

@@ -10,9 +10,12 @@ from importlib.metadata import version
 from ..spec.check import check
 from ..spec.results import GroupResult, Settings, Verdict, worst
 from .assemble import Capture, assemble
-from .readers.files import FileReading, read
-from .report import Input, Report
+from .readers.files import Ledger, read
+from .report import Input, MalformedLine, Report
 from .waivers import Waiver, apply
+
+NATIVE_FORMATS = frozenset({"native", "parquet"})
+"""Formats whose events carry their coordinator epochs."""
 
 
 def validate(
@@ -35,8 +38,9 @@ def validate(
     inputs: list[Input] = []
     for reading in read(paths, format):
         events = tuple(reading.events)
-        captures.append(Capture(reading.path, events, reading.carries_epochs))
-        inputs.append(_input(reading))
+        ledger = reading.ledger
+        captures.append(Capture(ledger.path, events, native=ledger.format in NATIVE_FORMATS))
+        inputs.append(_input(ledger))
     groups = check(assemble(captures), settings)
     report = Report(
         command="validate", version=version("kipcheck"), verdict=worst(g.verdict for g in groups), inputs=tuple(inputs), groups=groups
@@ -54,8 +58,17 @@ def exit_status(report: Report) -> int:
     return 0 if report.verdict is Verdict.CONFORMS else 3
 
 
-def _input(reading: FileReading) -> Input:
-    return reading.ledger()
+def _input(ledger: Ledger) -> Input:
+    return Input(
+        path=ledger.path,
+        format=ledger.format,
+        lines=ledger.lines,
+        events=ledger.events,
+        irrelevant=ledger.irrelevant,
+        malformed=ledger.malformed,
+        malformed_at=tuple(MalformedLine(at.line, at.why) for at in ledger.malformed_at),
+        problem=ledger.problem,
+    )
 
 
 def _judge(report: Report, *, strict: bool, allow_malformed: bool) -> Report:

@@ -9,7 +9,7 @@ from .coordinator import Coordinator
 from .events import Event
 from .metrics import advice, metrics
 from .results import Broken, Finding, GroupResult, Held, Outcome, RuleResult, Settings, Severity, Status, Unknown, Verdict, fingerprint
-from .rounds import by_clock, identities, rounds
+from .rounds import identities, requests, rounds
 from .rule import Monitor
 from .rules import MONITORS, RULES
 
@@ -35,7 +35,7 @@ def check_group(events: Sequence[Event], settings: Settings | None = None) -> Gr
     monitors = [monitor(settings) for rule, monitor in MONITORS.items() if _wanted(rule, settings)]
     tallies = {monitor.rule.id: _Tally(monitor, settings) for monitor in monitors}
     coordinator = Coordinator(identities(events))
-    for event in by_clock(e for e in events if e.observer in ("coordinator", "any")):
+    for event in requests(events):
         if event.epoch > coordinator.epoch:
             coordinator.apply(event)
         for monitor in monitors:

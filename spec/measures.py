@@ -202,15 +202,14 @@ def _causes(now: Round, before: Round | None, why: Sequence[str]) -> tuple[int, 
     if before is None or not contiguous(before, now) or now.epoch != before.epoch:
         return 1, False
     told = [e for e in map(_external, why) if e is not None]
-    timer = int(delay_ms(before) > 0)
-    changed = int(now.topics is not None and before.topics is not None and now.topics != before.topics)
+    known = int(delay_ms(before) > 0) + int(now.topics is not None and before.topics is not None and now.topics != before.topics)
     theirs, ours = owners(before), owners(now)
+    possible = any(told) or (now.protocol_type == "connect" and not _follows_up(before))
     if theirs is None or ours is None:
-        return max(timer + changed, int(any(told) or not told)), bool(told)
-    outside = timer + changed + len(theirs ^ ours)
-    if outside == 0:
-        outside = int(any(told) or (now.protocol_type == "connect" and not _follows_up(before)))
-    return outside, bool(told)
+        possible = possible or not told
+    else:
+        known += len(theirs ^ ours)
+    return max(known, int(possible)), bool(told)
 
 
 def _follows_up(before: Round) -> bool:
@@ -397,10 +396,10 @@ class Episodes:
     def step(self, now: Round) -> Episode | None:
         """The episode that this generation settled, if it did."""
         shares = now.shares if entered(now) else None
-        if shares is None or (self.last is not None and not contiguous(self.last[0], now)):
-            self.base = self.last = None
         if shares is None:
             return None
+        if self.last is not None and not contiguous(self.last[0], now):
+            self.base = self.last = None
         self.length += 1
         self.changes += int(self.last is not None and shares.keys() != self.last[1].keys())
         settled = self._settled(now, shares)
@@ -647,7 +646,7 @@ class Zombies:
             by_clock[holder] = resources, max(longest, (end.ts - ts) / SECOND)
 
     def _believe(self, now: Round, owner: Owner, seat: Seat) -> None:
-        if seat.holds is None or seat.gap is not None:
+        if seat.holds is None:
             return
         closed = seat.gone if isinstance(seat.gone, Closed | Crashed) else None
         orderly = _left_in_order(now.removed.get(owner)) or (bool(seat.own_events) and _left_in_order(seat.own_events[-1]))

@@ -99,9 +99,10 @@ def _reasons(events: Sequence[Event], who: Identities) -> dict[str, int]:
 def advice(events: Sequence[Event], history: Sequence[Round], measured: Metrics) -> tuple[str, ...]:
     """What an operator might change, most pressing first: only where the trace shows why, and naming the setting."""
     seen = _Comings.of(events)
-    connect = any(r.protocol_type == "connect" for r in history) or all(map(_WORKER.match, seen.came))
+    types = {r.protocol_type for r in history} - {None}
+    connect = "connect" in types if types else bool(seen.came) and all(map(_WORKER.match, seen.came))
     said = (
-        _consumer_per_read(seen, measured),
+        _consumer_per_read(seen, measured, connect),
         _poll_timeout(events, connect),
         _session_timeout(events, seen),
         _rolling_restarts(seen, connect),
@@ -185,8 +186,8 @@ def _arrives(event: Event) -> bool:
     return isinstance(event, Join | Joined | Assigned)
 
 
-def _consumer_per_read(seen: _Comings, measured: Metrics) -> str | None:
-    if not measured.get("storms"):
+def _consumer_per_read(seen: _Comings, measured: Metrics, connect: bool) -> str | None:
+    if connect or not measured.get("storms"):
         return None
     short: Counter[str] = Counter()
     for client in sorted(seen.left):
@@ -240,7 +241,7 @@ def _rolling_restarts(seen: _Comings, connect: bool) -> str | None:
         return None
     longest = max(t for times in slow.values() for t in times) // SECOND + 1
     return (
-        f"{sum(map(len, slow.values()))} times a client left and was back within {longest} s, which rebalanced the group twice each: set "
+        f"{sum(map(len, slow.values()))} times a client left and was back within {longest} s, which takes up to two rebalances each: set "
         f"group.instance.id on every member and session.timeout.ms above {longest} s, so that a restart keeps its partitions."
     )
 

@@ -187,6 +187,21 @@ def by_clock(events: Iterable[Event]) -> list[Event]:
     return [k[3] for k in keyed]
 
 
+def requests(events: Sequence[Event]) -> list[Event]:
+    """What the coordinator saw, in its order.
+
+    A file without any time stamp beside files that have some can't be ordered among them: it tells about generations
+    (`rounds`), not about what came first.
+    """
+    seen = [e for e in events if e.observer in ("coordinator", "any")]
+    clocked = {_file(e) for e in seen if e.ts is not None}
+    return by_clock(e for e in seen if not clocked or _file(e) in clocked)
+
+
+def _file(event: Event) -> str:
+    return event.src.file if event.src is not None else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Identities:
     """Which group.instance.id and client.id each member id belongs to."""

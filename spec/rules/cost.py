@@ -78,7 +78,7 @@ def _broken_by(storm: Storm) -> Broken:
         argument=(
             shown(first.event, f"the storm begins with the rebalance into generation {first.key[1]}"),
             shown(last.event, f"its last rebalance leads into generation {last.key[1]}"),
-            Argument(f"{storm.rebalances} rebalances, {storm.causes} outside events that may account for them{peak}"),
+            Argument(f"{storm.rebalances} rebalances, {_count(storm.causes, 'outside event')} that may account for them{peak}"),
             Argument(f"reasons given: {reasons}" if reasons else "no reason was captured"),
         ),
         detail=storm.kind,

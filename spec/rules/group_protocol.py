@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from ..coordinator import Coordinator
-from ..events import NONE, Assignment, Commit, Event, GenerationStarted, Heartbeat, Join, Joined, Rebalance, Sync, Synced
+from ..events import NONE, Assignment, Commit, Event, Expire, GenerationStarted, Heartbeat, Join, Joined, Leave, Rebalance, Sync, Synced
 from ..results import Broken, Held, Outcome, Settings, Unknown, shown
 from ..rounds import Grant, Round, Seat
 from ..rule import Monitor, Rule
@@ -316,6 +316,8 @@ class JoinBarrier(Monitor):
         super().__init__(settings)
         self.asked: dict[str, Join] = {}
         self.answered: dict[str, Joined] = {}
+        self.suspects: dict[str, Broken] = {}
+        """Members dropped early, unless their removal shows up: brokers log it after what it caused."""
 
     def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
         match event:
@@ -327,14 +329,23 @@ class JoinBarrier(Monitor):
             case GenerationStarted() if event.members is not None and group.phase == "preparing" and group.complete:
                 yield from self._barrier(event, event.members, group)
                 self.asked.clear()
+            case Leave() | Expire() if self.suspects.pop(event.member or "", None) is not None:
+                yield Held()
             case _:
                 pass
+
+    def end(self, past: Sequence[Round]) -> Iterator[Outcome]:
+        yield from self.suspects.values()
 
     def _barrier(self, event: GenerationStarted, listed: tuple[str, ...], group: Coordinator) -> Iterator[Outcome]:
         listed_owners = {group.who.owner(m) for m in listed}
         dropped = [m for m in group.members if group.who.owner(m) not in listed_owners]
         for member in dropped:
-            yield self._dropped(member, event, group)
+            outcome = self._dropped(member, event, group)
+            if isinstance(outcome, Broken):
+                self.suspects[member] = outcome
+            else:
+                yield outcome
         if group.members and not dropped:
             yield Held()
         rejoined = {m for m in listed if m in self.asked or self._answered_for(m, event)}

@@ -196,6 +196,8 @@ class StaticSlotHeld(Monitor):
         super().__init__(settings)
         self.slots: dict[str, tuple[Event, Event | None]] = {}
         """Per instance: the event that lists it, and the event that removed it."""
+        self.suspects: dict[str, Broken] = {}
+        """Instances dropped early, unless their removal shows up: brokers log it after what it caused."""
 
     def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
         match event:
@@ -216,7 +218,11 @@ class StaticSlotHeld(Monitor):
                 if event.epoch > group.epoch:
                     self.slots = {}
 
+    def end(self, past: Sequence[Round]) -> Iterator[Outcome]:
+        yield from self.suspects.values()
+
     def _gone(self, instance: str, event: Event) -> None:
+        self.suspects.pop(instance, None)
         if instance in self.slots:
             self.slots[instance] = (self.slots[instance][0], event)
 
@@ -228,7 +234,11 @@ class StaticSlotHeld(Monitor):
             if instance in here or removed is not None:
                 yield Held()
                 continue
-            yield self._too_early(event, instance, listed, group)
+            outcome = self._too_early(event, instance, listed, group)
+            if isinstance(outcome, Broken):
+                self.suspects[instance] = outcome
+            else:
+                yield outcome
 
     def _too_early(self, event: Event, instance: str, listed: Event, group: Coordinator) -> Outcome:
         owner = f"instance:{instance}"

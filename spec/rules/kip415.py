@@ -114,11 +114,17 @@ def _given(now: Round | None, owner: Owner) -> Owns | None:
     return None if seat is None or seat.given is None else seat.given.owns
 
 
+def _shared_out(now: Round | None) -> Owns:
+    """Everything that somebody is to run after this generation, as far as known."""
+    seats = () if now is None else now.seats.values()
+    return frozenset(unit for seat in seats if seat.given is not None for unit in seat.given.owns)
+
+
 def _interrupted(now: Round, before: Round | None) -> str | None:
     """Why the leader may not know what happened in the generation before; None if it surely does."""
     if before is None:
         return "the generation before was not captured"
-    if now.gaps or before.gaps:
+    if before.gaps:
         return "evidence is missing between the two generations"
     if now.leader is None or before.leader is None:
         return "the leader was not captured"
@@ -310,12 +316,13 @@ def _overlap(now: Round, cause: str, giver: Seat, taker: Seat, units: tuple[str,
 
 @dataclass(frozen=True, slots=True)
 class _Orphan:
-    """A unit whose worker left: what shows that it was the worker's and that it left, and the config offset back then."""
+    """A unit whose worker left before generation ``since``: what shows whose it was, that it left, and the config offset."""
 
     worker: str
     client: str | None
     owned: Event
     left: Event | None
+    since: int
     offset: object
 
 
@@ -324,9 +331,10 @@ class _Step:
     """One generation of a scheduled delay.
 
     ``delay`` is its own announcement, ``before`` the one in force when it began. ``orphans`` nobody reports, ``given``
-    are those of them that a worker now gets, ``back`` those that a worker reports. ``doubt`` says why that may be
-    wrong. ``early`` says whether the announced time was not over. ``waiting`` are the workers that surely are the
-    leader's candidates for the orphans; None if there may be others.
+    are those of them that a worker now gets, ``back`` those that a worker reports. ``again`` are the given ones that
+    may be new work: of a connector that was deleted and created again. ``others`` is what else nobody reports and a
+    worker now gets. ``doubt`` says why all that may be wrong. ``early`` says whether the announced time was not over.
+    ``waiting`` are the workers that surely are the leader's candidates for the orphans; None if there may be others.
     """
 
     delay: int | None
@@ -334,6 +342,8 @@ class _Step:
     orphans: Mapping[str, _Orphan]
     given: Mapping[str, tuple[Seat, Grant]]
     back: Mapping[str, tuple[Seat, _Orphan]]
+    again: Owns
+    others: Owns
     doubt: str | None
     early: bool | None
     waiting: tuple[Seat, ...] | None
@@ -373,14 +383,14 @@ class _Delayed:
         doubt = cut
         if doubt is None and None in reports.values():
             doubt = "what a worker reported when it joined was not captured"
-        if doubt is None and any(_differ(orphans[unit].offset, _offset(now)) for unit in given):
-            doubt = "the configuration changed meanwhile: a connector that was deleted and created again is new work"
         step = _Step(
             delay=delay,
             before=self.announced,
             orphans=orphans,
             given=given,
             back={unit: (reported[unit], orphan) for unit, orphan in known.items() if unit in reported},
+            again=frozenset(unit for unit in given if _perhaps_new(unit, orphans[unit], now, reported)),
+            others=_shared_out(now) - orphans.keys() - reported.keys(),
             doubt=doubt,
             early=self._early(now),
             waiting=tuple(workers[o] for o in sorted(self.sure) if o in workers) if self._certain(workers) else None,
@@ -421,14 +431,23 @@ class _Delayed:
 
     def _unapplied(self, reported: Mapping[str, Seat], before: Round | None) -> str | None:
         """A revocation that was not carried out makes the leader forget who departed."""
-        if before is None:
-            return None
-        expected = {unit for seat in before.seats.values() if seat.given is not None for unit in seat.given.owns} | self.orphans.keys()
-        return "a worker still reports work that it was to give up" if reported.keys() - expected else None
+        unexpected = reported.keys() - _shared_out(before) - self.orphans.keys()
+        return "a worker still reports work that it was to give up" if unexpected else None
 
 
-def _differ(one: object, other: object) -> bool:
-    return one is not None and other is not None and one != other
+def _perhaps_new(unit: str, orphan: _Orphan, now: Round, reported: Mapping[str, Seat]) -> bool:
+    """Whether the unit's connector may have been deleted and created again: then nobody waits for a worker to bring it back.
+
+    The config offset tells. Without it: a connector that is created is started anew together with its tasks.
+    """
+    if orphan.since == now.generation:
+        return False
+    offset = _offset(now)
+    if orphan.offset is not None and offset is not None:
+        return orphan.offset != offset
+    kind, _, name = unit.partition(":")
+    connector = unit if kind == "connector" else f"connector:{name.rpartition('-')[0]}"
+    return connector not in reported and connector in _shared_out(now)
 
 
 def _left_behind(now: Round, before: Round | None, workers: Mapping[Owner, Seat]) -> dict[str, _Orphan]:
@@ -439,7 +458,7 @@ def _left_behind(now: Round, before: Round | None, workers: Mapping[Owner, Seat]
         if owner in workers or seat.given is None or (left is None and not _all_known(now)):
             continue
         for unit in seat.given.owns:
-            orphans[unit] = _Orphan(seat.member, seat.client, seat.given.event, left or now.started, _offset(now))
+            orphans[unit] = _Orphan(seat.member, seat.client, seat.given.event, left or now.started, now.generation, _offset(now))
     return orphans
 
 
@@ -503,11 +522,12 @@ class LostWorkWithheld(Monitor):
             yield Unknown("no clock shows both the announcement and the assignment")
         elif step.delay == 0 and not step.early:
             yield Held()
+        elif _some_withheld(step) and step.given.keys() <= step.again:
+            yield Unknown("a connector may have been deleted and created again, which makes its work new")
         else:
-            yield self._broken(now, step)
+            yield self._broken(now, step, tuple(sorted(step.given.keys() - step.again or step.given)))
 
-    def _broken(self, now: Round, step: _Step) -> Broken:
-        units = tuple(sorted(step.given))
+    def _broken(self, now: Round, step: _Step, units: tuple[str, ...]) -> Broken:
         seat, grant = step.given[units[0]]
         orphan = step.orphans[units[0]]
         announced = step.before or _delay(now)
@@ -519,7 +539,7 @@ class LostWorkWithheld(Monitor):
             steps.append(shown(announced[1], f"a delay of {announced[0]} ms was announced for departed work"))
         when = "with the delay still on" if step.delay else "before that time was over"
         steps.append(shown(grant.event, f"generation {now.generation} gives {units[0]} to {label(seat)} {when}"))
-        takers = tuple(sorted({seat.member for seat, _ in step.given.values()}))
+        takers = tuple(sorted({step.given[unit][0].member for unit in units}))
         return Broken(
             epoch=now.epoch,
             generation=now.generation,
@@ -530,6 +550,11 @@ class LostWorkWithheld(Monitor):
             advice="A worker that is only restarting loses its work and may still run it. Compare the leader's release and its scheduled.rebalance.max.delay.ms.",
             detail="under delay" if step.delay else "before the deadline",
         )
+
+
+def _some_withheld(step: _Step) -> bool:
+    """Whether part of the departed work isn't given. With nothing left to wait for, no delay would have been on before."""
+    return bool(step.back) or len(step.given) < len(step.orphans)
 
 
 class DelayBounded(Monitor):
@@ -556,7 +581,7 @@ class DelayBounded(Monitor):
             return
         for event in (s for seat in now.seats.values() for s in seat.synced):
             limit = event.extra.get("max_delay_ms")
-            if isinstance(limit, int) and (self.limit is None or limit > self.limit[0]):
+            if type(limit) is int and (self.limit is None or limit > self.limit[0]):
                 self.limit = limit, event
         delays = sorted(_delays(now), key=lambda d: d[1])
         if not delays:
@@ -719,14 +744,19 @@ class ReturningWorkerRestored(Monitor):
 
     def _judged(self, now: Round, step: _Step, waiting: tuple[Seat, ...], returned: Seat) -> Outcome:
         elsewhere = {unit: at for unit, at in step.given.items() if at[0] not in waiting}
+        if elsewhere and len(elsewhere) < len(step.given) and elsewhere.keys() <= step.again:
+            return Unknown("a connector may have been deleted and created again, which makes its work new")
+        if not elsewhere and any(seat.given is None for seat in waiting):
+            return Unknown("not every waiting worker's share was captured")
         revoked = _revoked(now)
         shares = {
             seat.owner: frozenset(u for u in step.orphans if step.given.get(u, (None,))[0] is seat or u in revoked.get(seat.owner, {}))
             for seat in waiting
         }
-        uneven = not elsewhere and bool(_spread(shares))
-        if not elsewhere and not uneven:
+        if not elsewhere and not _spread(shares):
             return Held()
+        if not elsewhere and step.others:
+            return Unknown("other work was dealt out along with it")
         units = tuple(sorted(elsewhere or step.given))
         seat, grant = (elsewhere or step.given)[units[0]]
         orphan = step.orphans[units[0]]
@@ -780,7 +810,7 @@ class ConnectBalanced(Monitor):
         exceptions=(
             "a delay is on, or something was revoked: the next generation assigns it",
             "the next generation follows at once",
-            "a new leader does not know of connectors deleted meanwhile",
+            "connectors deleted meanwhile, of which a new leader does not know or which a returning worker still runs",
             "releases 2.3 to 3.3 may keep an imbalance (KAFKA-12495, KAFKA-10413): a warning where the release is known",
         ),
         slice="group",
@@ -832,8 +862,19 @@ class ConnectBalanced(Monitor):
         wide = _spread(shares)
         if not wide:
             return Held()
-        why = _interrupted(now, before) if now.cooperative is not False else None
+        why = (_interrupted(now, before) or self._brought(now, before)) if now.cooperative is not False else None
         return Unknown(why) if why is not None else self._broken(now, workers, shares, wide)
+
+    def _brought(self, now: Round, before: Round | None) -> str | None:
+        """Work that a worker brings along from an earlier membership may be of a connector deleted meanwhile."""
+        expected = _shared_out(before)
+        for owner, seat in _workers(now).items():
+            report = _reported(seat, before)
+            if report is None and _given(before, owner) is None:
+                return "what a new worker reported when it joined was not captured"
+            if report is not None and report.keys() - expected:
+                return "a worker brought work along that nobody was to run"
+        return None
 
     def _broken(
         self, now: Round, workers: Mapping[Owner, Seat], shares: Mapping[Owner, Owns], wide: Mapping[str, tuple[Owner, Owner]]

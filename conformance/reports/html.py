@@ -1,0 +1,104 @@
+"""The report as one self-contained web page: no script, no request to anywhere, every name in it escaped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from ...spec.results import Finding, GroupResult, RuleResult, Status
+from ...spec.rule import Rule
+from ..report import Report, Waived
+from .prose import SEVERITY, clean, cost, count, moment, name, noun, outcome, place, some, tally
+from .summary import blind_spots, by_group, ledger, rule_counts, statuses, troubled_first, worst_first
+
+FINDINGS, GROUPS, INPUTS, WAIVED = 300, 300, 300, 100
+"""How many of each are shown; a page that says how many more there are is better than one that no browser opens."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Card:
+    """A finding under its anchor, with the catalogue entry of its rule and the waiver that covers it."""
+
+    anchor: str
+    finding: Finding
+    rule: Rule | None
+    waiver: Waived | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A group with its open findings' tally and its rules, violated ones first."""
+
+    group: GroupResult
+    tally: str
+    waived: int
+    status: Counter[Status]
+    rules: Sequence[tuple[str, RuleResult]]
+
+
+def render(report: Report, rules: Mapping[str, Rule]) -> str:
+    """An HTML document. A finding's anchor is its fingerprint, so a link to it outlives the page."""
+    anchors = _anchors([*report.findings, *(waived.finding for waived in report.waived)])
+    cards = [_Card(next(anchors), finding, rules.get(finding.rule)) for finding in report.findings]
+    waived = [_Card(next(anchors), entry.finding, rules.get(entry.finding.rule), entry) for entry in report.waived]
+    return _TEMPLATE.render(
+        report=report,
+        rules=rules,
+        noun=noun(report),
+        outcome=outcome(report),
+        cards=cards[:FINDINGS],
+        more_cards=len(cards) - FINDINGS,
+        waived=waived[:WAIVED],
+        more_waived=len(waived) - WAIVED,
+        rows=list(_rows(report))[:GROUPS],
+        more_rows=len(report.groups) - GROUPS,
+        counts=rule_counts(report.groups),
+        blind_spots=blind_spots(report.groups),
+        ledger=ledger(report),
+        inputs=troubled_first(report.inputs)[:INPUTS],
+        more_inputs=len(report.inputs) - INPUTS,
+    )
+
+
+def _anchors(findings: Iterable[Finding]) -> Iterator[str]:
+    seen: Counter[str] = Counter()
+    for finding in findings:
+        seen[finding.fingerprint] += 1
+        again = seen[finding.fingerprint]
+        yield finding.fingerprint if again == 1 else f"{finding.fingerprint}-{again}"
+
+
+def _rows(report: Report) -> Iterator[_Row]:
+    findings, waived = by_group(report.findings), by_group(entry.finding for entry in report.waived)
+    order = {Status.VIOLATED: 0, Status.UNKNOWN: 1, Status.PASS: 2}
+    for group in worst_first(report.groups):
+        key = (group.cluster, group.group)
+        rules = sorted(group.rules.items(), key=lambda entry: (order[entry[1].status], entry[0]))
+        yield _Row(group, tally(findings.get(key, ())), len(waived.get(key, ())), statuses(group), rules)
+
+
+def _shown(value: object) -> object:
+    return clean(value) if type(value) is str else value
+
+
+def _template_environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader(__name__.rpartition(".")[0]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    filters, functions = cast("dict[str, object]", environment.filters), cast("dict[str, object]", environment.globals)
+    filters.update(cost=cost, place=place, some=some, moment=moment, number="{:,}".format)
+    functions.update(name=name, count=count, severity=SEVERITY)
+    return environment
+
+
+_TEMPLATE = _template_environment().get_template("report.html.j2")

@@ -1,0 +1,216 @@
+"""The report as GitHub-flavoured Markdown, short enough for a pull request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from ...spec.results import Finding, Status
+from ...spec.rule import Rule
+from ..report import Report
+from .prose import SEVERITY, clean, cost, count, line, moment, name, noun, outcome, place
+from .summary import Batch, blind_spots, by_group, digest, ledger, statuses, troubled_first, worst_first
+
+EACH, FINDINGS, GROUPS, COSTS, INPUTS, LINES, BLIND, NAMES = 1, 10, 20, 10, 10, 3, 10, 6
+"""How many are shown: findings of a rule in a group, findings, groups, costs, inputs in trouble, lines of each, blind spots, names."""
+
+_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
+_OPENS_BLOCK = re.compile(r"^(?:(\d+)(?=[.)](?: |$))|(?=[-+=]))")
+_ENTITY = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
+_LINKED = ("@", "://", "www.", "#")
+_TICKS = re.compile(r"`+")
+
+
+def render(report: Report, rules: Mapping[str, Rule]) -> str:
+    """A Markdown document; whatever came from the input is escaped or stands in code."""
+    return "\n".join(_document(report, rules)).strip() + "\n"
+
+
+def _document(report: Report, rules: Mapping[str, Rule]) -> Iterator[str]:
+    yield f"## kipcheck {_text(report.command)}: {report.verdict.value}"
+    yield ""
+    yield f"{_text(outcome(report).capitalize())}."
+    yield ""
+    yield from _findings(report, rules)
+    yield from _groups(report)
+    yield from _costs(report)
+    yield from _ledger(report)
+    yield from _blind_spots(report)
+    yield from _remarks(report)
+    yield f"<sub>kipcheck {_text(report.version)}</sub>"
+
+
+def _findings(report: Report, rules: Mapping[str, Rule]) -> Iterator[str]:
+    batches, left_out = digest(report.findings, each=EACH, total=FINDINGS)
+    for batch in batches:
+        for finding in batch.shown:
+            yield from _finding(finding, rules.get(finding.rule))
+        if batch.more:
+            yield _more(batch)
+            yield ""
+    if left_out:
+        yield f"… {count(left_out, 'more finding')} in the full report."
+        yield ""
+
+
+def _finding(finding: Finding, rule: Rule | None) -> Iterator[str]:
+    where = f" in {_code(name(finding.cluster, finding.group))}"
+    when = f", {moment(finding)}" if moment(finding) else ""
+    yield f"### {SEVERITY[finding.severity].capitalize()}: {_code(finding.rule)}{where}{when}"
+    yield ""
+    yield _text(finding.message)
+    yield ""
+    if rule is not None:
+        yield f"> {_text(rule.promise)} ({_text(rule.kip)})"
+        yield ""
+    yield from _argument(finding)
+    if finding.relaxed:
+        yield f"**Known:** {_text(finding.relaxed)}"
+        yield ""
+    if finding.advice:
+        yield f"**What to do:** {_text(finding.advice)}"
+        yield ""
+    yield f"<sub>fingerprint {_code(finding.fingerprint)}</sub>"
+    yield ""
+
+
+def _argument(finding: Finding) -> Iterator[str]:
+    for number, step in enumerate(finding.argument, 1):
+        rests_on = f" ({_code(place(step.evidence))})" if step.evidence is not None else ""
+        yield f"{number}. {_text(step.says)}{rests_on}"
+    if finding.argument:
+        yield ""
+    if lines := [f"{place(source)}: {clean(source.text)}" for source in finding.evidence if source.text]:
+        fence = "`" * max(3, 1 + max(_ticks(text) for text in lines))
+        yield "<details><summary>The lines that show it</summary>"
+        yield ""
+        yield fence + "text"
+        yield from lines
+        yield fence
+        yield "</details>"
+        yield ""
+
+
+def _more(batch: Batch) -> str:
+    first = batch.more[0]
+    generations = list(dict.fromkeys(f.generation for f in batch.more if f.generation is not None))
+    when = f": generation{'' if len(generations) == 1 else 's'} {_some([str(g) for g in generations], str)}" if generations else ""
+    return f"… {len(batch.more):,} more of {_code(first.rule)} in {_code(name(first.cluster, first.group))}{when}"
+
+
+def _groups(report: Report) -> Iterator[str]:
+    if not report.groups:
+        return
+    findings = by_group(report.findings)
+    yield f"| {noun(report)} | protocol | verdict | findings | rules checked | rules unknown |"
+    yield "| --- | --- | --- | ---: | ---: | ---: |"
+    groups = worst_first(report.groups)
+    for group in groups[:GROUPS]:
+        unknown = statuses(group)[Status.UNKNOWN]
+        cells = (
+            _cell(name(group.cluster, group.group)),
+            _cell(group.protocol) if group.protocol else "?",
+            group.verdict.value,
+            f"{len(findings.get((group.cluster, group.group), ())):,}",
+            str(len(group.rules) - unknown),
+            str(unknown),
+        )
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+    if len(groups) > GROUPS:
+        yield f"… {count(len(groups) - GROUPS, 'more ' + noun(report))} in the full report."
+        yield ""
+
+
+def _costs(report: Report) -> Iterator[str]:
+    told = [(group, cost(group.metrics)) for group in worst_first(report.groups) if cost(group.metrics) or group.advice]
+    if not told:
+        return
+    yield "**Cost**"
+    yield ""
+    for group, phrases in told[:COSTS]:
+        advice = "".join(f" **What to do:** {_text(text)}" for text in group.advice)
+        yield f"- {_code(name(group.cluster, group.group))}: {_text('; '.join(phrases))}.{advice}"
+    if len(told) > COSTS:
+        yield f"- … {count(len(told) - COSTS, 'more ' + noun(report))} in the full report."
+    yield ""
+
+
+def _ledger(report: Report) -> Iterator[str]:
+    if not report.inputs:
+        return
+    total = ledger(report)
+    yield (
+        f"**Read** {count(total.inputs, 'file')} with {count(total.lines, 'line')}: {count(total.events, 'event')}, "
+        f"{total.irrelevant:,} irrelevant, {total.malformed:,} malformed; {total.unreadable:,} unreadable."
+    )
+    yield ""
+    troubled = [entry for entry in troubled_first(report.inputs) if entry.problem is not None or entry.malformed]
+    for entry in troubled[:INPUTS]:
+        if entry.problem is not None:
+            yield f"- unreadable: {_code(entry.path)}: {_text(entry.problem)}"
+        for at in entry.malformed_at[:LINES]:
+            yield f"- malformed: {_code(f'{entry.path}:{at.line}')}: {_text(at.why)}"
+        if more := entry.malformed - min(LINES, len(entry.malformed_at)):
+            yield f"- malformed: {_code(entry.path)}: {count(more, 'more line')}"
+    if len(troubled) > INPUTS:
+        yield f"- … {count(len(troubled) - INPUTS, 'more file')} in the full report."
+    if troubled:
+        yield ""
+
+
+def _blind_spots(report: Report) -> Iterator[str]:
+    spots = blind_spots(report.groups)
+    if not spots:
+        return
+    yield "<details><summary>Rules that could not be checked</summary>"
+    yield ""
+    for spot in spots[:BLIND]:
+        yield f"- {_some(spot.rules, _code)}: {_text(spot.why)} ({count(spot.groups, noun(report))})"
+    if len(spots) > BLIND:
+        yield f"- … {count(len(spots) - BLIND, 'more reason')} in the full report."
+    yield ""
+    yield "</details>"
+    yield ""
+
+
+def _remarks(report: Report) -> Iterator[str]:
+    for waived in report.waived[:FINDINGS]:
+        finding = waived.finding
+        about = f"{_code(finding.rule)} in {_code(name(finding.cluster, finding.group))} ({_code(finding.fingerprint)})"
+        yield f"- waived until {_text(waived.expires)}: {about}: {_text(waived.reason)}"
+    if len(report.waived) > FINDINGS:
+        yield f"- … {len(report.waived) - FINDINGS:,} more waived in the full report."
+    yield from (f"- note: {_text(note)}" for note in report.notes)
+    if report.waived or report.notes:
+        yield ""
+
+
+def _some(items: Sequence[str], form: Callable[[str], str]) -> str:
+    shown = ", ".join(form(item) for item in items[:NAMES])
+    return shown if len(items) <= NAMES else f"{shown} … and {len(items) - NAMES:,} more"
+
+
+def _text(text: str) -> str:
+    return _OPENS_BLOCK.sub(r"\1\\", " ".join(_word(word) for word in line(text).split()))
+
+
+def _word(word: str) -> str:
+    if any(mark in word for mark in _LINKED):
+        return _code(word)
+    return _SPECIAL.sub(r"\\\1", word).translate(_ENTITY)
+
+
+def _code(text: str) -> str:
+    text = line(text)
+    ticks = "`" * (1 + _ticks(text))
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}" if text.strip() else "(empty)"
+
+
+def _cell(text: str) -> str:
+    return _code(text).replace("|", r"\|")
+
+
+def _ticks(text: str) -> int:
+    return max((len(run) for run in _TICKS.findall(text)), default=0)
