@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sys
 import traceback
-from importlib import resources
+from importlib import import_module, resources
 from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn, cast, get_args
@@ -182,9 +183,14 @@ def _explain(rule: Rule, console: Console) -> None:
     ):
         console.print(f"  {title + ':':14}{escape(text)}")
     for title, name in (("Violates", "violates"), ("Conforms, though close", "conforms")):
-        example = resources.files("kipcheck.traces.rules").joinpath(f"{rule.id}.{name}.jsonl").read_text(encoding="utf-8")
+        example = (_examples() / f"{rule.id}.{name}.jsonl").read_text(encoding="utf-8")
         console.print(f"\n{title}:")
         console.print(escape(example.rstrip()), soft_wrap=True)
+
+
+def _examples() -> Path:
+    """The folder of example traces: data without a module, so its import path may hold more than folders."""
+    return next(folder for folder in map(Path, import_module("kipcheck.traces.rules").__path__) if folder.is_dir())
 
 
 @cli.command()
@@ -208,6 +214,9 @@ def doctor() -> None:
 
 def main() -> NoReturn:
     """Entry point: anything unexpected is a defect of kipcheck, told as such with exit status 70."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         cli(prog_name="kipcheck")
     except Exception:

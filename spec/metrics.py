@@ -16,6 +16,7 @@ MOST_REASONS = 20
 MOST_ADVICE = 6
 BACK_SOON = 60 * SECOND
 RESTART = 300 * SECOND
+LONG_DELAY_MS = 10_000
 FEW = 3
 """How often something must have happened before it is worth advice."""
 
@@ -76,11 +77,6 @@ def _unfinished(events: Iterable[Event], history: Sequence[Round]) -> int:
     seen = (e for e in events if isinstance(e, Rebalance) and e.observer == "coordinator")
     began = {(e.epoch, e.generation) for e in seen if e.generation is not None and e.generation >= 0}
     return sum(1 for epoch, generation in began if not {(epoch, generation + 1), (epoch + 1, generation + 1)} & known)
-
-
-def _size(now: Round) -> int:
-    listed = owners(now)
-    return len(now.seats if listed is None else listed)
 
 
 def _reasons(events: Sequence[Event], who: Identities) -> dict[str, int]:
@@ -259,31 +255,36 @@ def _eager(history: Sequence[Round], connect: bool) -> str | None:
 
 
 def _connect_delay(history: Sequence[Round], seen: _Comings) -> str | None:
-    """A delay that ran out although nobody came, or just before somebody did."""
+    """A delay that ran out just before a worker came, or although nobody did (as far as members were listed)."""
     arrivals = sorted(ts for times in seen.came.values() for ts, _ in times)
     late: list[int] = []
-    alone: list[int] = []
-    started: tuple[int, int, int] | None = None
+    waited: list[tuple[int, bool]] = []
+    started: tuple[int, int, frozenset[str] | None] | None = None
     for now in history:
         delay = delay_ms(now)
-        if delay > 0 and now.first_ts is not None and started is None:
-            started = now.first_ts, delay, _size(now)
+        if delay >= LONG_DELAY_MS and now.first_ts is not None and started is None:
+            started = now.first_ts, delay, owners(now)
         elif delay == 0 and started is not None:
-            begun, length, members = started
-            started = None
+            begun, length, before = started
+            started, after = None, owners(now)
             deadline = begun + length * 1000
-            if now.first_ts is None or now.first_ts < deadline - SECOND or _size(now) > members:
+            came = after - before if before is not None and after is not None else None
+            if now.first_ts is None or now.first_ts < deadline - SECOND or came:
                 continue
-            after = [ts - deadline for ts in arrivals if 0 < ts - deadline <= BACK_SOON]
-            (late if after else alone).append(min(after) if after else length)
+            soon = [ts - deadline for ts in arrivals if 0 < ts - deadline <= BACK_SOON]
+            if soon:
+                late.append(min(soon))
+            else:
+                waited.append((length, came is not None))
     if late:
         return (
             f"A worker came back {min(late) // SECOND + 1} s after the delay had run out and its work was dealt out: raise "
             "scheduled.rebalance.max.delay.ms above the time that a worker takes to restart."
         )
-    if alone:
+    if waited:
+        alone = " although no worker came back" if all(known for _, known in waited) else ""
         return (
-            f"Connectors and tasks stood still for the whole delay of {max(alone) // 1000} s although no worker came back ({len(alone)} time{_s(len(alone))}): "
+            f"Work that had lost its worker stood still for a whole delay of {max(waited)[0] // 1000} s{alone} ({len(waited)} time{_s(len(waited))}): "
             "lower scheduled.rebalance.max.delay.ms to the time that a worker takes to restart."
         )
     return None

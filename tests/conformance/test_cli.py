@@ -1,0 +1,124 @@
+"""The command line as a user meets it: exit status, messages, reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import jsonschema
+import pytest
+from click.testing import CliRunner, Result
+
+from kipcheck.conformance import cli as cli_module
+from kipcheck.conformance.cli import cli
+from kipcheck.spec import RULES
+
+RULE_TRACES = Path(__file__).parents[2] / "traces" / "rules"
+VIOLATING = RULE_TRACES / "exclusive-assignment.violates.jsonl"
+CONFORMING = RULE_TRACES / "exclusive-assignment.conforms.jsonl"
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli, [str(a) for a in arguments], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        ((CONFORMING,), 0),
+        ((VIOLATING,), 1),
+        ((CONFORMING, VIOLATING), 1),
+        (("/no/such/file",), 2),
+        ((CONFORMING, "/no/such/file"), 2),
+        ((VIOLATING, "--skip", "exclusive-assignment"), 0),
+        ((VIOLATING, "--severity", "exclusive-assignment=warning"), 0),
+        ((VIOLATING, "--rules", "generation-increases"), 3),
+        ((CONFORMING, "--strict"), 3),
+        ((CONFORMING, "--rules", "nonsense"), 2),
+        ((CONFORMING, "--severity", "exclusive-assignment=fatal"), 2),
+        ((CONFORMING, "--report", "pdf=x.pdf"), 2),
+        ((CONFORMING, "--clock-skew", "soon"), 2),
+        ((), 2),
+    ],
+)
+def test_exit_status(arguments: Sequence[str | Path], status: int) -> None:
+    assert run("validate", *arguments).exit_code == status
+
+
+def test_malformed_lines_leave_the_verdict_open_unless_allowed(tmp_path: Path) -> None:
+    trace = tmp_path / "t.jsonl"
+    trace.write_text(CONFORMING.read_text() + '{"kind": "generation", "group": 7}\n')
+    result = run("validate", trace)
+    assert result.exit_code == 3
+    assert f"t.jsonl:{len(trace.read_text().splitlines())}" in result.output.replace("\n", "")
+    assert run("validate", trace, "--allow-malformed").exit_code == 0
+
+
+def test_nothing_recognised_is_undetermined(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    log.write_text("hello\nworld\n")
+    result = run("validate", log)
+    assert result.exit_code == 3
+    assert "UNDETERMINED" in result.output
+
+
+def test_every_report_is_written(tmp_path: Path) -> None:
+    names = ("json", "junit", "sarif", "markdown", "html")
+    result = run("validate", VIOLATING, *(part for name in names for part in ("--report", f"{name}={tmp_path / name}")))
+    assert result.exit_code == 1
+    assert all((tmp_path / name).read_text() for name in names)
+    schema = json.loads(run("schema", "report").output)
+    report = json.loads((tmp_path / "json").read_text())
+    jsonschema.validate(report, schema)
+    assert report["schema"] == "kipcheck.report/1"
+    assert [f["rule"] for f in report["findings"]] == ["exclusive-assignment"]
+
+
+def test_a_report_that_cant_be_written_is_a_usage_error(tmp_path: Path) -> None:
+    result = run("validate", CONFORMING, "--report", f"json={tmp_path / 'no' / 'such' / 'dir.json'}")
+    assert result.exit_code == 2
+    assert "can't write the json report" in result.output
+
+
+def test_a_waiver_accepts_a_finding_until_its_day(tmp_path: Path) -> None:
+    run("validate", VIOLATING, "--report", f"json={tmp_path / 'r.json'}")
+    (finding,) = json.loads((tmp_path / "r.json").read_text())["findings"]
+    waivers = tmp_path / "waivers.toml"
+    waivers.write_text(f'[[waiver]]\nfingerprint = "{finding["fingerprint"]}"\nreason = "known"\nexpires = 2999-01-01\n')
+    assert run("validate", VIOLATING, "--waivers", waivers).exit_code == 0
+    waivers.write_text(waivers.read_text().replace("2999", "2001"))
+    assert run("validate", VIOLATING, "--waivers", waivers).exit_code == 1
+    waivers.write_text("[[waiver]]\n")
+    assert run("validate", VIOLATING, "--waivers", waivers).exit_code == 2
+
+
+def test_the_catalogue_lists_and_explains_every_rule() -> None:
+    listed = run("rules").output
+    for rule in RULES:
+        assert rule in listed
+        explained = run("rules", rule).output
+        assert RULES[rule].promise.split()[0] in explained
+        assert f"{rule}-violates" in explained
+        assert f"{rule}-conforms" in explained
+    assert run("rules", "nonsense").exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["trace", "report", "case"])
+def test_a_schema_is_valid_json_schema(name: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(json.loads(run("schema", name).output))
+
+
+def test_doctor_tells_what_each_part_is_for() -> None:
+    assert "Maven" in run("doctor").output
+
+
+def test_a_defect_of_kipcheck_is_told_as_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken(**_: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(cli_module, "cli", broken)
+    with pytest.raises(SystemExit) as ended:
+        cli_module.main()
+    assert ended.value.code == 70
+    assert "defect of kipcheck" in capsys.readouterr().err

@@ -1,0 +1,94 @@
+"""The recorder, and the traces that it left under ``traces``."""
+
+import gzip
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from kipcheck.conformance.recorder import config
+from kipcheck.conformance.recorder.__main__ import PROJECT, record
+from kipcheck.conformance.recorder.collect import Scrub
+from kipcheck.conformance.recorder.kafka import MissingTool, build, pinned_versions
+from kipcheck.conformance.recorder.processes import Crew, RecordingError, wait_for
+from kipcheck.conformance.recorder.scenarios import SCENARIOS
+
+TRACES = Path(__file__).resolve().parents[2] / "traces"
+RECORDINGS = sorted(TRACES.glob("kafka-*/*/recording.json"))
+RELEASES = config.releases(pinned_versions(PROJECT))
+
+
+@pytest.mark.parametrize(("group", "partition"), [("a", 1), ("orders", 3), ("Aa", 0), ("BB", 0), ("polygenelubricants", 0)])
+def test_a_group_lives_where_its_java_hash_says(group: str, partition: int) -> None:
+    assert config.offsets_partition(group) == partition
+
+
+@pytest.mark.parametrize("files", [config.BROKER_LOGS, config.CLIENT_LOGS, config.WORKER_LOGS])
+def test_both_logging_libraries_are_told_the_same(files: tuple[config.LogFile, ...]) -> None:
+    for backend in ("log4j2", "reload4j"):
+        values = "\n".join(config.logging(backend, files).values())
+        for file in files:
+            assert file.path in values
+            assert file.pattern in values
+            assert all(api in values for api in file.only)
+
+
+def test_machine_names_are_scrubbed_as_whole_words_longest_first() -> None:
+    scrub = Scrub({"/srv": "PATH", "/srv/run/x": "PATH", "vm": "HOST"})
+    assert scrub.text("at /srv/run/x/data and /srv/etc on vm, a jvm") == ("at PATH/data and PATH/etc on HOST, a jvm", 3)
+    with pytest.raises(RecordingError, match="names this machine"):
+        scrub.check("segment", b"\0/srv/etc")
+
+
+def test_a_program_that_ignores_sigterm_is_gone_after_the_with_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kipcheck.conformance.recorder.processes.STOP_SECONDS", 0.5)
+    script = 'import signal,time;signal.signal(15,signal.SIG_IGN);print(\'{"at":1,"event":"up"}\',flush=True);time.sleep(60)'
+    with Crew() as crew:
+        program = crew.start("deaf", [sys.executable, "-c", script], tmp_path, tmp_path / "err")
+        wait_for("it to start", lambda: program.callbacks, programs=(program,))
+        assert program.running
+    assert not program.running
+
+
+def test_waiting_for_a_program_that_died_tells_its_last_words(tmp_path: Path) -> None:
+    with Crew() as crew:
+        program = crew.start("weak", [sys.executable, "-c", "import sys;sys.exit('ouch')"], tmp_path, tmp_path / "err")
+        with pytest.raises(RecordingError, match="ouch"):
+            wait_for("nothing", lambda: False, programs=(program,))
+
+
+def test_every_scenario_was_recorded_on_every_release() -> None:
+    expected = {(release.folder, name) for release in RELEASES for name in SCENARIOS}
+    assert {(path.parent.parent.name, path.parent.name) for path in RECORDINGS} == expected
+
+
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: "/".join(path.parts[-3:-1]))
+def test_a_recorded_trace_is_complete_and_names_no_machine(recording: Path) -> None:
+    described = json.loads(recording.read_text(encoding="utf-8"))
+    for start in described["starts"]:
+        kind = "worker" if start["kind"] == "connect" else "client"
+        assert (recording.parent / f"{kind}-{start['name']}.log.gz").is_file()
+    for group in (described["group"], *described["other_groups"]):
+        assert (recording.parent / f"__consumer_offsets-{config.offsets_partition(group)}.log.gz").is_file()
+    for path in recording.parent.glob("*.gz"):
+        text = gzip.decompress(path.read_bytes())
+        assert text, path
+        assert not any(part in text for part in (b"/tmp/", b"/home/", b"/root/", b"/work/")), path
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.folder)
+def test_a_short_scenario_is_recorded_from_a_real_cluster(release: config.Release, tmp_path: Path) -> None:
+    if not (shutil.which("mvn") and shutil.which("javac")):
+        pytest.skip("needs mvn and a JDK")
+    try:
+        kafka = build(PROJECT, release)
+    except MissingTool as missing:
+        pytest.skip(f"Maven cannot resolve Kafka here: {str(missing)[:200]}")
+    target = record(kafka, SCENARIOS["kill-minus-nine"], tmp_path)
+    broker = gzip.decompress((target / "broker.log.gz").read_bytes()).decode()
+    group = SCENARIOS["kill-minus-nine"].group(release.version)
+    assert f"Stabilized group {group} generation" in broker
+    assert "on heartbeat expiration" in broker
+    assert not (tmp_path / "packed").exists()
