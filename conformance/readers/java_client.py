@@ -30,6 +30,7 @@ _KIP_848 = re.compile(
     r"consumer_background_thread|AsyncKafkaConsumer|MembershipManager|CoordinatorRequestManager|HeartbeatRequestManager"
     r"|with local epoch -?\d|with epoch -?\d{1,9} transitioned"
 )
+_WORKER = "[Worker clientId="
 _VERSION = re.compile(r"Kafka version ?: ([\w.+-]{1,60})")
 _UNREGISTERED = re.compile(r"App info kafka\.consumer for (\S{1,300}) unregistered")
 _FINISHED = re.compile(r"Finished assignment for group at generation (-?\d{1,10}): ")
@@ -219,7 +220,7 @@ class _Session:
     def _line_without_prefix(self, message: Message) -> Taken | None:
         text = message.text
         line = _WITHOUT_PREFIX.search(text)
-        if line is None:
+        if line is None or _WORKER in text:
             return None
         process = self._process(message)
         process.java = process.java or _JAVA.search(text) is not None

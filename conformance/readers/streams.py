@@ -6,7 +6,7 @@ import codecs
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -113,20 +113,24 @@ class Guarded(io.RawIOBase):
         return self._stream.tell()
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
+        target = memoryview(buffer)
+        filled = 0
+        while filled < len(target) and (size := self._read_some(target[filled:])):
+            filled += size
+        return filled
+
+    def _read_some(self, buffer: memoryview) -> int:
         if self.problem is not None:
             return 0
         try:
-            return self._readinto(buffer)
+            if isinstance(self._stream, io.BufferedIOBase):
+                return self._stream.readinto1(buffer)
+            return self._stream.readinto(buffer) or 0
         except EOFError:
             self.problem = "truncated: the compressed file ends too early; what was read before counts"
         except (OSError, zlib.error, zstandard.ZstdError) as error:
             self.problem = f"can't be read any further ({_reason(error)}); what was read before counts"
         return 0
-
-    def _readinto(self, buffer: WriteableBuffer) -> int:
-        if isinstance(self._stream, io.BufferedIOBase):
-            return self._stream.readinto1(buffer)
-        return self._stream.readinto(buffer) or 0
 
 
 def _reason(error: Exception) -> str:
@@ -134,7 +138,7 @@ def _reason(error: Exception) -> str:
 
 
 @contextmanager
-def open_file(path: str) -> Iterator[tuple[io.BufferedReader, Guarded]]:
+def open_file(path: str) -> Generator[tuple[io.BufferedReader, Guarded]]:
     """The decompressed content of the file, and the guard that knows how reading it went. Raises `OSError`."""
     with io.BufferedReader(io.FileIO(path), PEEK) as raw:
         magic = raw.peek(PEEK)[:4]

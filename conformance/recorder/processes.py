@@ -117,6 +117,12 @@ class Program:
         self._signal(signal.SIGKILL)
         self._wait(expected=None)
 
+    def fail(self, why: str) -> None:
+        """Waits until it has failed by itself; RecordingError if it ends in another way, or does not name ``why`` on standard error."""
+        self._wait(expected=(1,))
+        if why not in self.errors.read_text(encoding="utf-8", errors="replace"):
+            raise RecordingError(f"{self.name} failed, but not for {why}: {self._last_words()}")
+
     def end(self) -> None:
         """Makes sure that it is gone, gently if it lets us. Never raises RecordingError."""
         if self.running:

@@ -115,6 +115,59 @@ def static_away_too_long(stage: Stage) -> None:
     stage.let_work(1)
 
 
+@scenario(
+    "consumer",
+    "no rebalance after the third member has settled",
+    "the twin takes over the partitions of c2 under a new member id",
+    "c2 is fenced: nothing is granted to its member id any more",
+)
+def static_duplicate(stage: Stage) -> None:
+    """A second process starts with the group.instance.id of c2 while c2 still runs."""
+    _gather(stage, _static)
+    stage.join("c2-twin", "orders", extra=_static("c2"))
+    stage.wait_for_failure("c2", "FencedInstanceIdException")
+    stage.settle("c1", "c2-twin", "c3")
+    stage.let_work(2)
+
+
+@scenario(
+    "consumer",
+    "the rebalances that c3 causes wait for c2 until the rebalance timeout is over, and keep c2 as a member",
+    "c2 is removed one rebalance timeout after a join phase that it missed, long before its session could expire",
+    "c2 comes back as a new member",
+)
+def static_absent_in_rebalance(stage: Stage) -> None:
+    """A static member is killed, and while it is away, but within its session timeout, another one joins; later it comes back."""
+    patient = {"session.timeout.ms": "45000", "max.poll.interval.ms": "6000"}
+    stage.topic("orders", 6)
+    for present in (CLIENTS[:1], CLIENTS[:2]):
+        stage.join(present[-1], "orders", extra=_static(present[-1]) | patient)
+        stage.settle(*present)
+    stage.let_work(2)
+    stage.kill("c2")
+    stage.join("c3", "orders", extra=_static("c3") | patient)
+    stage.settle("c1", "c3")
+    stage.join("c2", "orders", extra=_static("c2") | patient)
+    stage.settle(*CLIENTS)
+    stage.let_work(1)
+
+
+@scenario(
+    "consumer",
+    "the group is loaded again with the members, the generation and the assignment that it had",
+    "no rebalance from the restart until c2 leaves",
+    "no partition is lost",
+)
+def coordinator_restart(stage: Stage) -> None:
+    """The only broker is stopped and started again under three cooperative consumers; then one leaves."""
+    _gather(stage, lambda _: _assignors(COOPERATIVE))
+    stage.restart_broker()
+    stage.let_work(5)
+    stage.leave("c2")
+    stage.settle("c1", "c3")
+    stage.let_work(1)
+
+
 @scenario("consumer", "c2 is removed when its session has expired, not before", "its partitions go to c1 and c3 in one rebalance")
 def kill_minus_nine(stage: Stage) -> None:
     """A member is killed, with no chance to say goodbye."""

@@ -24,6 +24,7 @@ _JOINED: Final = re.compile(
     r"Joined group at generation (?P<generation>\d+) .*connectorIds=\[(?P<connectors>.*?)\], taskIds=\[(?P<tasks>.*?)\], "
     r"revokedConnectorIds=.*delay=(?P<delay>\d+)\}"
 )
+_STARTED: Final = "Kafka Server started"
 _SEGMENT: Final = "00000000000000000000.log"
 
 
@@ -95,7 +96,8 @@ class Stage:
         self._quiet = write_logging(directory / "tool-logging.properties", backend, config.QUIET_LOGS)
         self._client_logging = write_logging(directory / "client-logging.properties", backend, config.CLIENT_LOGS)
         self._worker_logging = write_logging(directory / "worker-logging.properties", backend, config.WORKER_LOGS)
-        self._broker = self._start_broker(write_logging(directory / "broker-logging.properties", backend, config.BROKER_LOGS))
+        self._broker_command = self._prepare_broker(write_logging(directory / "broker-logging.properties", backend, config.BROKER_LOGS))
+        self._broker = self._start_broker()
         self._topic_maker = self._start(
             "topics",
             kafka.java("kipcheck.Topics", f"bootstrap.servers=127.0.0.1:{self._port}", logging=self._quiet),
@@ -104,13 +106,17 @@ class Stage:
     def _start(self, name: str, command: list[str]) -> Program:
         return self._crew.start(name, command, self._directory / name, self._directory / f"{name}.err")
 
-    def _start_broker(self, logging: Path) -> Program:
+    def _prepare_broker(self, logging: Path) -> list[str]:
         home = self._directory / "broker"
         home.mkdir()
         properties = write_properties(self._directory / "broker.properties", self._broker_properties)
         format_storage(self._kafka, home, properties, self._quiet)
-        broker = self._start("broker", self._kafka.java("kafka.Kafka", str(properties), logging=logging, heap_mb=384))
-        wait_for("the broker to start", lambda: "Kafka Server started" in self._broker_log(), programs=(broker,))
+        return self._kafka.java("kafka.Kafka", str(properties), logging=logging, heap_mb=384)
+
+    def _start_broker(self) -> Program:
+        starts = self._broker_log().count(_STARTED)
+        broker = self._start("broker", self._broker_command)
+        wait_for("the broker to start", lambda: self._broker_log().count(_STARTED) > starts, programs=(broker,))
         return broker
 
     def _broker_log(self) -> str:
@@ -119,6 +125,13 @@ class Stage:
 
     def _note(self, what: str) -> None:
         self._steps.append(Step(datetime.now(UTC), what))
+
+    def restart_broker(self) -> None:
+        """Stops the broker gracefully and starts it again, on the same address and data; it goes on with its logs."""
+        self._note("stop the broker")
+        self._broker.terminate()
+        self._note("start the broker")
+        self._broker = self._start_broker()
 
     # Topics
 
@@ -186,6 +199,13 @@ class Stage:
         self._note(f"kill -9 {name}")
         program = self._retire(name)
         program.kill()
+        self._keep_callbacks(name, program)
+
+    def wait_for_failure(self, name: str, why: str) -> None:
+        """Waits until a member has ended by itself, with an exception of the type ``why``."""
+        program = self._retire(name)
+        program.fail(why)
+        self._note(f"{name} has ended: {why}")
         self._keep_callbacks(name, program)
 
     def _retire(self, name: str) -> Program:

@@ -15,8 +15,8 @@ from ..report import Input, Report
 from .prose import SEVERITY, cost, count, line, listed, moment, name, noun, outcome, place, some
 from .summary import Batch, blind_spots, by_group, digest, ledger, statuses, troubled_first, worst_first
 
-EACH, FINDINGS, GROUPS, COSTS, INPUTS, LINES, BLIND = 2, 20, 40, 10, 10, 5, 6
-"""How much is shown: findings of a rule in a group, findings, groups, costs, inputs in trouble, lines of each, blind spots."""
+EACH, FINDINGS, NOTES, GROUPS, COSTS, INPUTS, LINES, BLIND = 2, 20, 5, 40, 3, 10, 5, 4
+"""How much is shown: findings of a rule in a group, findings, notes, groups, costs, inputs in trouble, lines of each, blind spots."""
 
 INDENT = 13
 """How far right the steps of an argument stand: a path is cut at its left rather than broken."""
@@ -35,6 +35,7 @@ def show(report: Report, rules: Mapping[str, Rule], console: Console) -> None:
     """Print the report on ``console``; everything that came from the input is printed as plain text, never as markup."""
     _findings(report, rules, console)
     _groups(report, console)
+    _notes(report, console)
     _costs(report, console)
     _blind_spots(report, console)
     _ledger(report, console)
@@ -43,7 +44,8 @@ def show(report: Report, rules: Mapping[str, Rule], console: Console) -> None:
 
 
 def _findings(report: Report, rules: Mapping[str, Rule], console: Console) -> None:
-    batches, left_out = digest(report.findings, each=EACH, total=FINDINGS)
+    broken = [f for f in report.findings if f.severity != "info"]
+    batches, left_out = digest(broken, each=EACH, total=FINDINGS)
     for batch in batches:
         for finding in batch.shown:
             _finding(finding, rules.get(finding.rule), noun(report), console)
@@ -51,6 +53,18 @@ def _findings(report: Report, rules: Mapping[str, Rule], console: Console) -> No
             console.print(_indented(_more(batch), below=1))
     if left_out:
         console.print(Text(f"… {count(left_out, 'more finding')} in the report (--report html=FILE)\n"))
+
+
+def _notes(report: Report, console: Console) -> None:
+    """What a rebalance cost is told in a line each: nothing broke, and the report has the argument."""
+    notes = [f for f in report.findings if f.severity == "info"]
+    for finding in notes[:NOTES]:
+        where = f"{name(finding.cluster, finding.group)}: "
+        console.print(Text.assemble(("note ", _COLOUR["info"]), (line(finding.rule), "bold"), f" in {where}{line(finding.message)}"))
+    if len(notes) > NOTES:
+        console.print(Text(f"… {count(len(notes) - NOTES, 'more note')} in the report (--report html=FILE)"))
+    if notes:
+        console.print()
 
 
 def _finding(finding: Finding, rule: Rule | None, noun: str, console: Console) -> None:

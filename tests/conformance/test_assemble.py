@@ -67,7 +67,9 @@ def test_a_reload_begins_an_epoch_and_a_rotation_does_not() -> None:
 
     rotated = [capture("server.log.2026-01-01-10", [started(1, 10)]), capture("server.log", [started(2, 20)])]
     assert {e.epoch for e in assemble(rotated)} == {0}
-    reloaded = [capture("server.log", [started(1, 10), Load(group="orders", generation=1, ts=15 * SECOND, epoch=1), started(2, 20, epoch=1)])]
+    reloaded = [
+        capture("server.log", [started(1, 10), Load(group="orders", generation=1, ts=15 * SECOND, epoch=1), started(2, 20, epoch=1)])
+    ]
     assert [e.epoch for e in assemble(reloaded)] == [0, 1, 1]
 
 
@@ -83,6 +85,13 @@ def test_native_traces_keep_their_epochs() -> None:
 
 
 def test_rotations_belong_to_one_log() -> None:
-    names = ("server.log", "server.log.1", "server.log.2.gz", "server.log.2026-05-06-15", "server.log.2026-05-06.zst", "server.log-20260506")
+    names = (
+        "server.log",
+        "server.log.1",
+        "server.log.2.gz",
+        "server.log.2026-05-06-15",
+        "server.log.2026-05-06.zst",
+        "server.log-20260506",
+    )
     assert {log_name(name) for name in names} == {"server.log"}
     assert log_name("worker-2.log") == "worker-2.log"
