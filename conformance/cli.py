@@ -33,18 +33,12 @@ _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 _SCHEMAS = ("trace", "report", "case")
 
 
-class Duration(click.ParamType):
+def duration(text: str) -> int:
     """A duration such as ``500ms``, ``2s`` or ``5m``, in milliseconds."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", str(value))
-        if match is None:
-            self.fail(f"{value!r} is not a duration; write it like 500ms, 2s or 5m", param, ctx)
-        return int(float(match[1]) * _UNITS[match[2]])
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text)
+    if match is None:
+        raise click.BadParameter(f"{text!r} is not a duration; write it like 500ms, 2s or 5m")
+    return int(float(match[1]) * _UNITS[match[2]])
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -77,12 +71,10 @@ def cli() -> None:
 @click.option("--skip", metavar="ID,..", help="Leave these rules out.")
 @click.option("--severity", "severities", multiple=True, metavar="ID=error|warning|info", help="Judge a rule more or less severely.")
 @click.option("--waivers", type=click.Path(dir_okay=False), help="TOML file of findings that are accepted until a day.")
-@click.option(
-    "--clock-skew", type=Duration(), default="1s", show_default=True, help="How far two clocks may differ; used for timeouts only."
-)
+@click.option("--clock-skew", type=duration, default="1s", show_default=True, help="How far two clocks may differ; used for timeouts only.")
 @click.option(
     "--connect-max-delay",
-    type=Duration(),
+    type=duration,
     default="5m",
     show_default=True,
     help="scheduled.rebalance.max.delay.ms, where the trace does not show it.",
@@ -156,9 +148,15 @@ def _severity(text: str) -> tuple[str, Severity]:
 
 @cli.command()
 @click.argument("rule_id", required=False, metavar="[ID]")
-def rules(rule_id: str | None) -> None:
+@click.option("--markdown", is_flag=True, help="The catalogue as a Markdown table, as the README shows it.")
+def rules(rule_id: str | None, markdown: bool) -> None:
     """List the rule catalogue, or explain one rule with a violating and a conforming example."""
     console = Console(highlight=False)
+    if markdown:
+        click.echo("| rule | of | severity | promise |\n| --- | --- | --- | --- |")
+        for rule in RULES.values():
+            click.echo(f"| `{rule.id}` | {rule.kip} | {rule.severity} | {rule.promise} |")
+        return
     if rule_id is None:
         table = Table(box=None, pad_edge=False)
         for column in ("rule", "KIP", "severity", "promise"):

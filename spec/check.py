@@ -36,8 +36,7 @@ def check_group(events: Sequence[Event], settings: Settings | None = None) -> Gr
     tallies = {monitor.rule.id: _Tally(monitor, settings) for monitor in monitors}
     coordinator = Coordinator(identities(events))
     for event in requests(events):
-        if event.epoch > coordinator.epoch:
-            coordinator.apply(event)
+        coordinator.enter(event.epoch)
         for monitor in monitors:
             tallies[monitor.rule.id].add(monitor.request(event, coordinator))
         coordinator.apply(event)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .events import NONE, Assignment, Event, Expire, GenerationStarted, Join, Joined, Leave, Load, Rebalance, Replace, Sync, Synced
+from .events import NONE, Assignment, Event, Expire, Gap, GenerationStarted, Join, Joined, Leave, Load, Rebalance, Replace, Synced
 from .rounds import Identities
 
 Phase = Literal["unknown", "preparing", "completing", "stable", "empty"]
@@ -14,7 +14,7 @@ Phase = Literal["unknown", "preparing", "completing", "stable", "empty"]
 
 @dataclass(slots=True)
 class Coordinator:
-    """What is known of one group between two events. Everything is forgotten when a new epoch begins.
+    """What is known of one group between two events. Everything but timeouts is forgotten when a new epoch begins.
 
     ``members`` maps the ids known to be in the current generation to the event that shows it; ``complete`` says that
     all of them are known. ``removed``, ``replaced`` and ``fenced`` map ids to the event that ended them.
@@ -35,21 +35,30 @@ class Coordinator:
     fenced: dict[str, Event] = field(default_factory=dict[str, Event])
     rebalance: Rebalance | None = None
     joins: dict[str, Join] = field(default_factory=dict[str, Join])
-    requested: dict[str, Join] = field(default_factory=dict[str, Join])
     last_seen: dict[str, Event] = field(default_factory=dict[str, Event])
-    """Per slot: the last answered request of its member, which restarts its session timer."""
+    """Per slot: what restarted its session timer for sure. A JoinGroup or SyncGroup in a stable group need not."""
     session_timeout_ms: dict[str, int] = field(default_factory=dict[str, int])
+    """Per slot: the shortest that it ever asked for; brokers before 3.3.2 ignore what a returning member asks for (KAFKA-14009)."""
     rebalance_timeout_ms: dict[str, int] = field(default_factory=dict[str, int])
+    """Per slot: the longest that it ever asked for."""
+
+    def enter(self, epoch: int) -> None:
+        """Forget what an older epoch's coordinator knew."""
+        if epoch > self.epoch:
+            self._forget(epoch)
 
     def apply(self, event: Event) -> None:
         """Move to the state after ``event``."""
-        if event.epoch > self.epoch:
-            self._forget(event.epoch)
+        self.enter(event.epoch)
         match event:
+            case Gap() if not event.member:
+                self._forget(event.epoch)
             case Load():
                 self._forget(event.epoch)
                 self.loading = True
                 self.generation, self.since = event.generation, event
+            case Rebalance() | GenerationStarted() | Assignment() if self._is_past(event.generation):
+                pass
             case Rebalance():
                 self.phase, self.rebalance = "preparing", event
                 self.joins.clear()
@@ -57,19 +66,15 @@ class Coordinator:
             case GenerationStarted():
                 self._reach(event.generation, event)
                 self.phase = "empty" if event.members == () else "completing"
-                if event.members is not None:
-                    self.members, self.complete = dict.fromkeys(event.members, event), True
-                    self._readmit(event.members)
+                self._list(event, event.members)
                 self.loading = False
                 self._restart_sessions(event)
             case Assignment():
                 self._reach(event.generation, event)
-                self.phase = "stable"
-                if event.members is not None:
-                    self.members, self.complete = dict.fromkeys(event.members, event), True
-                    for member, info in event.members.items():
-                        if info.session_timeout_ms is not None:
-                            self.session_timeout_ms[self.who.owner(member)] = info.session_timeout_ms
+                self._settle("empty" if event.members == {} else "stable")
+                self._list(event, event.members)
+                for member, info in (event.members or {}).items():
+                    self._session_timeout(self.who.owner(member), info.session_timeout_ms)
             case Join():
                 self._join(event)
             case Joined(error="NONE"):
@@ -78,13 +83,14 @@ class Coordinator:
                     self.members.setdefault(event.member, event)
                     self._readmit((event.member,))
                     self._hold_slot(event.member, event)
-                    self._seen(event)
+                    if self.since is not None:
+                        self.last_seen.setdefault(self.who.owner(event.member), self.since)
+            case Joined() if event.error != "FENCED_INSTANCE_ID":
+                self._take_back(event)
             case Synced(error="NONE"):
                 self._reach(event.generation, event)
-                self.phase = "stable" if event.generation == self.generation else self.phase
-                self._seen(event)
-            case Sync():
-                pass
+                if event.generation == self.generation:
+                    self._settle("stable")
             case Expire():
                 self._remove(event)
             case Leave(error="NONE"):
@@ -95,6 +101,7 @@ class Coordinator:
                     for ended in (self.replaced, self.removed, self.fenced):
                         ended.pop(event.member, None)
                     self._hold_slot(event.member, event)
+                    self._seen(event)
                 if event.old_member:
                     self.replaced[event.old_member] = event
                     self.members.pop(event.old_member, None)
@@ -112,28 +119,53 @@ class Coordinator:
             setattr(self, name, getattr(fresh, name))
         self.session_timeout_ms, self.rebalance_timeout_ms = timeouts
 
+    def _is_past(self, generation: int | None) -> bool:
+        return generation is not None and self.generation is not None and generation < self.generation
+
     def _reach(self, generation: int | None, event: Event) -> None:
-        if generation is None or generation == self.generation or (self.generation is not None and generation < self.generation):
+        if generation is None or generation == self.generation or self._is_past(generation):
             return
         self.generation, self.since = generation, event
         self.members, self.complete, self.loading = {}, False, False
         if not isinstance(event, Rebalance):
             self.phase = "completing"
             self.joins.clear()
+            self._restart_sessions(event)
+
+    def _settle(self, phase: Phase) -> None:
+        """The leader's assignment was accepted. The answer may be seen when the next join phase has begun already."""
+        if self.phase != "preparing":
+            self.phase = phase
 
     def _join(self, event: Join) -> None:
         key = event.member or (f"instance:{event.instance}" if event.instance else "")
         if not key:
             return
         self.joins[key] = event
-        self.requested[key] = event
         owner = self.who.owner(event.member) if event.member else key
-        if event.session_timeout_ms is not None:
-            self.session_timeout_ms[owner] = event.session_timeout_ms
+        self._session_timeout(owner, event.session_timeout_ms)
         if event.rebalance_timeout_ms is not None:
-            self.rebalance_timeout_ms[owner] = event.rebalance_timeout_ms
-        if event.member:
-            self.last_seen[owner] = event
+            self.rebalance_timeout_ms[owner] = max(event.rebalance_timeout_ms, self.rebalance_timeout_ms.get(owner, 0))
+
+    def _session_timeout(self, owner: str, asked: int | None) -> None:
+        if asked is not None:
+            self.session_timeout_ms[owner] = min(asked, self.session_timeout_ms.get(owner, asked))
+
+    def _list(self, event: Event, members: Iterable[str] | None) -> None:
+        if members is not None:
+            self.members, self.complete = dict.fromkeys(members, event), True
+            self._readmit(self.members)
+
+    def _take_back(self, refused: Joined) -> None:
+        """A replacement that could not be stored is undone: the JoinGroup is refused, and the old id holds the slot again."""
+        slot = f"instance:{refused.instance}"
+        cause = self.last_seen.get(slot)
+        if isinstance(cause, Replace) and cause.instance and cause.old_member and cause.member and refused.member in (None, "", cause.member):
+            self.replaced.pop(cause.old_member, None)
+            self.fenced.pop(cause.old_member, None)
+            self.members.pop(cause.member, None)
+            self.members[cause.old_member] = cause
+            self.static[cause.instance] = cause.old_member
 
     def _hold_slot(self, member: str, event: Event) -> None:
         """``member`` has its instance's slot from now on; whoever had it before is replaced."""
@@ -154,8 +186,8 @@ class Coordinator:
         if event.member:
             self.last_seen[self.who.owner(event.member)] = event
 
-    def _restart_sessions(self, event: GenerationStarted) -> None:
-        for owner in {self.who.owner(m) for m in event.members or ()} | set(self.last_seen):
+    def _restart_sessions(self, event: Event) -> None:
+        for owner in {self.who.owner(m) for m in self.members} | self.last_seen.keys():
             self.last_seen[owner] = event
 
     def _remove(self, event: Event) -> None:

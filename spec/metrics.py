@@ -135,6 +135,8 @@ class _Comings:
             if not event.member or event.ts is None:
                 continue
             if isinstance(event, Expire | Leave):
+                if isinstance(event, Expire) and event.reason != "session":
+                    continue
                 gone = seen.expired if isinstance(event, Expire) else seen.left
                 if not isinstance(event, Leave) or event.error == NONE:
                     gone.setdefault(seen.client(event.member), []).append((event.ts, event.member))

@@ -72,7 +72,8 @@ def parse_ts(text: str) -> int:
     """Microseconds since 1970-01-01 UTC of an RFC 3339 time; finer fractions are cut. Raises `ValueError`."""
     if not _RFC_3339.fullmatch(text):
         raise ValueError("not a time by RFC 3339")
-    micros = (datetime.fromisoformat(text.upper()) - _EPOCH) // _MICROSECOND
+    since = datetime.fromisoformat(text.upper()) - _EPOCH
+    micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     if not _FIRST <= micros <= _LAST:
         raise ValueError("outside the years 1 to 9999 UTC")
     return micros
@@ -208,13 +209,29 @@ def _observer(value: object) -> str:
     raise _Wrong("coordinator, member, harness or any", value)
 
 
-def _record(value: object, readers: Mapping[str, Callable[[object], object]]) -> tuple[dict[str, object], dict[str, object]]:
+def _source(value: object) -> Source:
+    if type(value) is not dict:
+        raise _Wrong("an object", value)
+    row = cast(dict[str, object], value)
+    file, line, text = row.get("file"), row.get("line"), row.get("text")
+    if type(file) is not str:
+        raise _Wrong("a string", file).inside(".file")
+    try:
+        number = 0 if line is None else _natural(line)
+    except _Wrong as wrong:
+        raise wrong.inside(".line") from None
+    if text is not None and type(text) is not str:
+        raise _Wrong("a string", text).inside(".text")
+    return Source(file, number, text or "")
+
+
+def _member(value: object) -> MemberInfo:
     if type(value) is not dict:
         raise _Wrong("an object", value)
     values: dict[str, object] = {}
     extra: dict[str, object] = {}
     for name, item in cast(dict[str, object], value).items():
-        read = readers.get(name)
+        read = _MEMBER.get(name)
         try:
             if read is None:
                 _check_depth(item)
@@ -223,22 +240,9 @@ def _record(value: object, readers: Mapping[str, Callable[[object], object]]) ->
                 values[name] = read(item)
         except _Wrong as wrong:
             raise wrong.inside(f".{name[:40]}") from None
-    return values, extra
-
-
-def _source(value: object) -> Source:
-    values, _ = _record(value, _SOURCE)
-    if "file" not in values:
-        raise _Wrong("a string", None).inside(".file")
-    return Source(**values)  # pyright: ignore[reportArgumentType]
-
-
-def _member(value: object) -> MemberInfo:
-    values, extra = _record(value, _MEMBER)
     return MemberInfo(**values, extra=extra)  # pyright: ignore[reportArgumentType]
 
 
-_SOURCE: Mapping[str, Callable[[object], object]] = {"file": _string, "line": _natural, "text": _string}
 _MEMBER: Mapping[str, Callable[[object], object]] = {
     "instance": _string,
     "session_timeout_ms": _integer,

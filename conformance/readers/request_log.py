@@ -246,7 +246,7 @@ def _join_group(exchange: _Exchange, group: _Group) -> Iterator[Event]:
         session_timeout_ms=_number(request, "sessionTimeoutMs"),
         rebalance_timeout_ms=_number(request, "rebalanceTimeoutMs"),
         protocols=tuple(_text(row, "name") or "" for row in offered) if "protocols" in request else None,
-        extra=_given({"reason": _text(request, "reason"), "estimated": True}),
+        extra={**RECEIVED, **_given({"reason": _text(request, "reason")})},
     )
     kind = _text(request, "protocolType")
     if offered:

@@ -155,7 +155,7 @@ def static_absent_in_rebalance(stage: Stage) -> None:
 @scenario(
     "consumer",
     "the group is loaded again with the members, the generation and the assignment that it had",
-    "no rebalance from the restart until c2 leaves",
+    "every partition stays with its owner until c2 leaves",
     "no partition is lost",
 )
 def coordinator_restart(stage: Stage) -> None:

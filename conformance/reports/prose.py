@@ -98,7 +98,8 @@ def outcome(report: Report) -> str:
         numbers.append(f"{len(report.waived):,} waived")
     counts = rule_counts(report.groups)
     numbers.append(f"{sum(bool(c.passed or c.violated) for c in counts):,} of {count(len(counts), 'rule')} could be checked")
-    return f"{VERDICT[report.verdict]} ({'; '.join(numbers)})"
+    warned = report.verdict is Verdict.CONFORMS and any(f.severity == "warning" for f in report.findings)
+    return f"{VERDICT[report.verdict]}{', but for what the warnings name' if warned else ''} ({'; '.join(numbers)})"
 
 
 def cost(metrics: Metrics) -> tuple[str, ...]:

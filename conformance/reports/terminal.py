@@ -99,8 +99,14 @@ def _argument(finding: Finding, width: int) -> Table:
         said = Text(line(step.says))
         if step.evidence is not None:
             said.append(f"\n{_tail(place(step.evidence), width)}", "cyan")
+            if text := line(step.evidence.text):
+                said.append(f"\n{_head(text, width)}", "dim")
         steps.add_row(Text(f"{number}."), said)
     return steps
+
+
+def _head(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: max(width - 1, 1)]}…"
 
 
 def _tail(path: str, width: int) -> str:

@@ -43,7 +43,7 @@ def _workers(now: Round) -> dict[Owner, Seat]:
 
 def _all_known(now: Round) -> bool:
     """Whether nobody else can be a member: it was listed, or the leader's assignment (which names everybody) was seen."""
-    return now.listed is not None or bool(now.stored) or any(p.assignment is not None for p in now.proposals)
+    return now.listed is not None or bool(now.stored) or bool(now.proposals)
 
 
 def _seat_of(now: Round, member: str | None) -> Seat | None:
@@ -97,11 +97,11 @@ def _reported(seat: Seat, before: Round | None) -> Mapping[str, Event] | None:
     """What the worker said it ran when it joined, with what shows it; None if unknown.
 
     That it *was given* something in the generation before shows nothing: a worker that can't reach the coordinator, or
-    never got its SyncGroup response, joins without it.
+    never got its SyncGroup response, joins without it. A stored report is as good as the JoinGroup request: Connect has
+    no static members, whose report could be older than the generation.
     """
-    claim = seat.claim
-    if claim is not None and not (claim.stored and seat.instance is not None):
-        return dict.fromkeys(claim.owns, claim.event)
+    if seat.claim is not None:
+        return dict.fromkeys(seat.claim.owns, seat.claim.event)
     earlier = None if before is None else before.seats.get(seat.owner)
     if earlier is None or earlier.holds is None or not seat.own_events or seat.gap is not None or earlier.gap is not None:
         return None
@@ -409,7 +409,7 @@ class _Delayed:
             deadline = ts + told[0] * 1000
             self.deadlines[clock] = min(deadline, self.deadlines.get(clock, deadline))
         for owner, seat in workers.items():
-            idle = _idle(seat, reports[owner], _given(before, owner))
+            idle = _idle(seat, reports[owner])
             if idle is not False:
                 self.possible.add(owner)
             if idle and orphans and doubt is None:
@@ -462,18 +462,11 @@ def _left_behind(now: Round, before: Round | None, workers: Mapping[Owner, Seat]
     return orphans
 
 
-def _idle(seat: Seat, report: Mapping[str, Event] | None, owned: Owns | None) -> bool | None:
+def _idle(seat: Seat, report: Mapping[str, Event] | None) -> bool | None:
     """Whether the worker ran nothing before this generation gave it something new."""
-    given = None if seat.given is None else seat.given.owns
-    if report is not None:
-        if given is not None:
-            return not (report.keys() & given)
-        return None if report else True
-    if given is None:
+    if report is None or (report and seat.given is None):
         return None
-    if not given:
-        return True
-    return False if owned is not None and owned & given else None
+    return seat.given is None or not report.keys() & seat.given.owns
 
 
 class LostWorkWithheld(Monitor):

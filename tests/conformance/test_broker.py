@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kipcheck.conformance.readers.base import MalformedLine, Message
 from kipcheck.conformance.readers.broker import READER
 from kipcheck.spec.events import (

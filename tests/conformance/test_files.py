@@ -11,6 +11,7 @@ import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kipcheck.conformance.readers import files, registry
 from kipcheck.conformance.readers.detect import Content, Unreadable, detect
 from kipcheck.conformance.readers.files import Ledger

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kipcheck.conformance.readers.base import MalformedLine, Message
 from kipcheck.conformance.readers.librdkafka import READER
 from kipcheck.spec.events import Commit, Event, Gap, Heartbeat, Joined, Leave, Lost, Source, Synced

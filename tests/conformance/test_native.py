@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kipcheck.conformance.readers import native
 from kipcheck.conformance.readers.native import JSON_LINES, PARQUET, write_json_lines, write_parquet
 from kipcheck.conformance.readers.whole import MalformedAt, Tally, WholeFileReader

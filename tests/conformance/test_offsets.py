@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kipcheck.conformance.readers.offsets import DUMP, FORMATTER, SEGMENT, stored_record
 from kipcheck.conformance.readers.whole import Tally, WholeFileReader
 from kipcheck.spec.events import Assignment, Event, GenerationStarted, Replace

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kipcheck.conformance.readers.prefix import Bare, strip
 
 MODIFIED = datetime(2024, 6, 1, 12, tzinfo=UTC)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kipcheck.conformance.readers.base import MalformedLine, Message
 from kipcheck.conformance.readers.python_clients import READER
 from kipcheck.spec.events import Event, Source

@@ -25,6 +25,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from rich.console import Console
+
 from kipcheck.conformance.report import Input, MalformedLine, Report, Waived
 from kipcheck.conformance.reports import RENDERERS, show
 from kipcheck.conformance.reports.prose import clean, cost, count, listed, some
@@ -32,7 +34,6 @@ from kipcheck.conformance.reports.summary import blind_spots, digest, ledger, ru
 from kipcheck.spec.events import Source
 from kipcheck.spec.results import Argument, Finding, GroupResult, RuleResult, Severity, Status, Verdict
 from kipcheck.spec.rule import Rule
-from rich.console import Console
 
 HERE = Path(__file__).parent
 SCHEMAS = HERE.parents[1] / "spec" / "schemas"

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kipcheck.conformance.readers.base import MalformedLine, Message
 from kipcheck.conformance.readers.request_log import READER
 from kipcheck.spec.events import (
@@ -152,7 +153,7 @@ def test_join_of_the_leader() -> None:
         3,
         "rack-a",
     )
-    assert asked.extra == {"reason": "started"}
+    assert asked.extra == {"estimated": True, "reason": "started"}
     assert isinstance(answered, Joined)
     assert (answered.ts, answered.generation, answered.leader, answered.protocol, answered.error) == (
         SECOND,

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kipcheck.conformance.readers import registry
 from kipcheck.conformance.readers.base import MalformedLine, Message, Taken
 from kipcheck.conformance.readers.scan import TEXT_KEPT, TOO_LONG, Scan, blocks, literals, searchable, whole_lines

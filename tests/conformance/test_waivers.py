@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+
 from kipcheck.conformance.report import Report
 from kipcheck.conformance.waivers import Waiver, WaiverError, apply, load
 from kipcheck.spec.results import Finding, GroupResult, RuleResult, Severity, Status, Verdict

@@ -57,7 +57,8 @@ def test_a_member_with_another_clock_changes_nothing(name: str, shift: int) -> N
     expected = found(events)
     for member in {e.member for e in events if e.observer in ("member", "harness")}:
         skewed = [
-            replace(e, ts=e.ts + shift) if e.ts is not None and e.member == member and e.observer in ("member", "harness") else e for e in events
+            replace(e, ts=e.ts + shift) if e.ts is not None and e.member == member and e.observer in ("member", "harness") else e
+            for e in events
         ]
         assert found(skewed) == expected, f"{member}'s clock is {shift} us off"
 

@@ -1,0 +1,40 @@
+"""The README shows what the commands really print."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kipcheck.conformance.cli import cli
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def printed(command: str) -> list[str]:
+    result = CliRunner().invoke(cli, command.split()[1:], catch_exceptions=False)
+    return [line.rstrip() for line in result.output.splitlines() if line.strip()]
+
+
+def test_the_first_screen_is_the_real_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "100")
+    (shown,) = re.findall(r"\$ (kipcheck validate traces/\S+)\n(.*?)```", README, re.DOTALL)
+    lines = [line.rstrip() for line in shown[1].splitlines() if line.strip() and line.strip() != "..."]
+    real = iter(printed(shown[0]))
+    assert len(lines) > 10
+    assert [line for line in lines if line not in real] == [], "each line stands in the output, in this order"
+
+
+def test_the_rule_table_is_the_catalogue() -> None:
+    assert "\n".join(printed("kipcheck rules --markdown")) in README
+
+
+def test_commands_and_files_that_the_readme_names_exist() -> None:
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
+    for command in set(re.findall(r"`kipcheck (\w+)", README)):
+        assert command in cli.commands, command
