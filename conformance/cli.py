@@ -16,6 +16,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from ..spec.results import Settings, Severity
 from ..spec.rule import Rule
@@ -206,7 +207,7 @@ def doctor() -> None:
     for column in ("part", "found", "needed for"):
         table.add_column(column)
     for tool in tools():
-        table.add_row(tool.name, tool.found or "[dim]not found[/dim]", tool.needed_for)
+        table.add_row(tool.name, Text(tool.found) if tool.found else Text("not found", "dim"), Text(tool.needed_for))
     Console(highlight=False).print(table)
 
 

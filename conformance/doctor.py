@@ -8,6 +8,8 @@ import subprocess
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+import click
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:
@@ -45,4 +47,4 @@ def _asked(command: str, option: str) -> str | None:
         told = subprocess.run([path, option], capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return next((line.strip() for line in (told.stdout + told.stderr).splitlines() if line.strip()), None)
+    return next((line.strip() for line in click.unstyle(told.stdout + told.stderr).splitlines() if line.strip()), None)

@@ -9,7 +9,7 @@ from .coordinator import Coordinator
 from .events import Event
 from .metrics import advice, metrics
 from .results import Broken, Finding, GroupResult, Held, Outcome, RuleResult, Settings, Severity, Status, Unknown, Verdict, fingerprint
-from .rounds import identities, requests, rounds
+from .rounds import distinct, identities, lives, requests, rounds
 from .rule import Monitor
 from .rules import MONITORS, RULES
 
@@ -31,6 +31,7 @@ def check(events: Iterable[Event], settings: Settings | None = None) -> tuple[Gr
 def check_group(events: Sequence[Event], settings: Settings | None = None) -> GroupResult:
     """Check the events of one group."""
     settings = settings or Settings()
+    seen, events = len(events), lives(distinct(events))
     cluster, group = events[0].cluster, events[0].group
     monitors = [monitor(settings) for rule, monitor in MONITORS.items() if _wanted(rule, settings)]
     tallies = {monitor.rule.id: _Tally(monitor, settings) for monitor in monitors}
@@ -58,7 +59,7 @@ def check_group(events: Sequence[Event], settings: Settings | None = None) -> Gr
         metrics=measured,
         findings=tuple(findings),
         advice=advice(events, history, measured),
-        events=len(events),
+        events=seen,
     )
 
 

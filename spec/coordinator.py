@@ -155,12 +155,19 @@ class Coordinator:
         if members is not None:
             self.members, self.complete = dict.fromkeys(members, event), True
             self._readmit(self.members)
+            self.last_seen = {o: self.last_seen[o] for o in map(self.who.owner, self.members) if o in self.last_seen}
 
     def _take_back(self, refused: Joined) -> None:
         """A replacement that could not be stored is undone: the JoinGroup is refused, and the old id holds the slot again."""
         slot = f"instance:{refused.instance}"
         cause = self.last_seen.get(slot)
-        if isinstance(cause, Replace) and cause.instance and cause.old_member and cause.member and refused.member in (None, "", cause.member):
+        if (
+            isinstance(cause, Replace)
+            and cause.instance
+            and cause.old_member
+            and cause.member
+            and refused.member in (None, "", cause.member)
+        ):
             self.replaced.pop(cause.old_member, None)
             self.fenced.pop(cause.old_member, None)
             self.members.pop(cause.member, None)
@@ -195,3 +202,4 @@ class Coordinator:
         for member in ids:
             self.removed[member] = event
             self.members.pop(member, None)
+            self.last_seen.pop(self.who.owner(member), None)

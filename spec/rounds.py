@@ -10,9 +10,9 @@ A *seat* is one slot of one generation: a dynamic member, or a group.instance.id
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
-from typing import Literal
+from typing import Literal, cast
 
 from .events import (
     NONE,
@@ -76,6 +76,7 @@ class Seat:
 
     ``entered_with`` and ``holds`` map each resource that the member believed it owned, on entering this generation and
     after applying it, to the event that shows the belief; ``holds`` is None until the member was seen applying it.
+    ``named``: the coordinator or the leader named it, so its ids are real; a client's log may not know its member id.
     ``released`` maps what it gave up while in this generation, ``lost`` what it found it had lost. ``taken`` is what it
     took in this generation. ``rejoined`` shows the JoinGroup of this generation, ``active`` later signs of life in it.
     """
@@ -85,6 +86,7 @@ class Seat:
     ids: list[str] = field(default_factory=list[str])
     instance: str | None = None
     client: str | None = None
+    named: bool = False
     join: Join | None = None
     joined: Joined | None = None
     claim: Claim | None = None
@@ -157,6 +159,10 @@ class Round:
     def _acted(self) -> bool:
         return any(seat.holds is not None for seat in self.seats.values())
 
+    def apart(self, one: Seat, other: Seat) -> bool:
+        """Whether two seats are two members for sure, and not one under its real id and under one that a reader made up."""
+        return one is not other and ((one.named and other.named) or bool(one.own_events and other.own_events))
+
     @property
     def shares(self) -> dict[Owner, Owns] | None:
         """Who is to own what once everyone has applied this generation; None unless every member's share was seen."""
@@ -185,6 +191,77 @@ def by_clock(events: Iterable[Event]) -> list[Event]:
         keyed.append((event.epoch, last, index, event))
     keyed.sort(key=lambda k: k[:3])
     return [k[3] for k in keyed]
+
+
+def distinct(events: Sequence[Event]) -> list[Event]:
+    """Each event once, although a log was handed in twice. Without a time, a file's own repetitions count."""
+    dropped: set[int] = set()
+    clocked = sorted((e.ts, i) for i, e in enumerate(events) if e.ts is not None)
+    for _, moment in groupby(clocked, key=lambda c: c[0]):
+        indices = [i for _, i in moment]
+        if len(indices) > 1:
+            seen: set[tuple[object, ...]] = set()
+            for index in indices:
+                key = _content(events[index])
+                (dropped.add(index) if key in seen else seen.add(key))
+    kept: dict[tuple[object, ...], int] = {}
+    count: dict[tuple[str, tuple[object, ...]], int] = {}
+    unclocked = [i for i, e in enumerate(events) if e.ts is None]
+    for index in unclocked if len({_file(events[i]) for i in unclocked}) > 1 else ():
+        key, file = _content(events[index]), _file(events[index])
+        count[file, key] = count.get((file, key), 0) + 1
+        if count[file, key] <= kept.get(key, 0):
+            dropped.add(index)
+        else:
+            kept[key] = count[file, key]
+    return [e for i, e in enumerate(events) if i not in dropped]
+
+
+def _content(event: Event) -> tuple[object, ...]:
+    """What an event says, apart from where it was read."""
+    return (type(event), *(_hashable(getattr(event, f.name)) for f in fields(event) if f.compare and f.name != "src"))
+
+
+def _hashable(value: object) -> object:
+    return tuple(sorted(cast(Mapping[str, object], value).items())) if isinstance(value, Mapping) else value
+
+
+def lives(events: Sequence[Event]) -> Sequence[Event]:
+    """Give each life of the group epochs of its own: a group that is deleted while empty starts at generation 1 again.
+
+    A member's own event goes with its member id; it is left out where that does not tell the life.
+    """
+    if not any(isinstance(e, GenerationStarted | Assignment) and e.members is not None and not e.members for e in events):
+        return events
+    placed: list[Event] = []
+    homes: dict[tuple[int, str], set[int]] = {}
+    life, empty = 0, None
+    for event in requests(events):
+        generation = event.generation if isinstance(event, Rebalance | GenerationStarted | Assignment | Joined) else None
+        if empty is not None and event.epoch == empty[0] and generation is not None and 0 <= generation < empty[1]:
+            life, empty = life + 1, None
+        if isinstance(event, GenerationStarted | Assignment) and event.members is not None and event.generation is not None:
+            empty = (event.epoch, event.generation) if not event.members else None
+        placed.append(replace(event, epoch=event.epoch + life))
+        for member in _named(event):
+            homes.setdefault((event.epoch, member), set()).add(life)
+    if not life:
+        return events
+    for event in events:
+        if event.observer in ("member", "harness"):
+            home = homes.get((event.epoch, event.member or ""), set())
+            placed.extend(replace(event, epoch=event.epoch + life) for life in home if len(home) == 1)
+    return placed
+
+
+def _named(event: Event) -> Iterator[str]:
+    """Every member id in the event."""
+    if event.member:
+        yield event.member
+    if isinstance(event, GenerationStarted | Assignment):
+        yield from event.members or ()
+    if isinstance(event, Assignment | Sync):
+        yield from event.assignment or ()
 
 
 def requests(events: Sequence[Event]) -> list[Event]:
@@ -222,9 +299,9 @@ def identities(events: Iterable[Event]) -> Identities:
     for event in events:
         if event.member:
             if event.instance:
-                instances[event.member] = event.instance
+                instances[event.member] = min(event.instance, instances.get(event.member, event.instance))
             if event.client:
-                clients.setdefault(event.member, event.client)
+                clients[event.member] = min(event.client, clients.get(event.member, event.client))
         if isinstance(event, Replace) and event.instance and event.old_member:
             instances[event.old_member] = event.instance
         if isinstance(event, Assignment) and event.members:
@@ -245,10 +322,10 @@ def rounds(events: Sequence[Event]) -> list[Round]:
     own: dict[str, list[Event]] = {}
     for event in events:
         stream = event.member or event.client
-        if stream and event.observer in ("member", "harness"):
+        if stream and (event.observer in ("member", "harness") or isinstance(event, Gap)):
             own.setdefault(stream, []).append(event)
-    for stream, seen in own.items():
-        table.member(stream, seen)
+    for stream in sorted(own):
+        table.member(stream, own[stream])
     return table.finish()
 
 
@@ -278,6 +355,7 @@ class _Table:
             seat.ids.append(member)
             if event.observer == "coordinator":
                 seat.member = member
+        seat.named = seat.named or event.observer in ("coordinator", "any") or isinstance(event, Sync)
         return seat
 
     # What the coordinator saw.
@@ -290,7 +368,7 @@ class _Table:
             case Topics():
                 self.topics = event.topics
             case Gap():
-                if self.current is not None:
+                if self.current is not None and not event.member:
                     self.round(*self.current).gaps.append(event)
             case Join():
                 self.pending[event.member or f"instance:{event.instance}"] = event
@@ -355,7 +433,8 @@ class _Table:
         """The parked JoinGroup requests of ``members`` (None: of everybody) led to this generation."""
         for member in list(self.pending) if members is None else members:
             join = self.pending.get(member)
-            if join is not None and join.member:
+            seat = now.seats.get(self.who.owner(member))
+            if join is not None and join.member and (seat is None or seat.join is None):
                 self._join(now, member, self.pending.pop(member))
 
     def _join(self, now: Round, member: str, join: Join) -> None:
@@ -401,7 +480,11 @@ class _Table:
             self._grant(now, member, resources, event)
 
     def _proposal(self, now: Round, event: Sync) -> None:
+        """The first proposal counts: a leader's SyncGroup that reaches a stable group is ignored."""
+        decided = any(p.assignment for p in now.proposals)
         now.proposals.append(event)
+        if decided:
+            return
         for member, resources in (event.assignment or {}).items():
             self._grant(now, member, resources, event)
 

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from ..coordinator import Coordinator
-from ..events import NONE, Assignment, Commit, Event, Expire, GenerationStarted, Heartbeat, Join, Joined, Leave, Rebalance, Sync, Synced
+from ..events import (
+    NONE,
+    Assignment,
+    Commit,
+    Event,
+    Expire,
+    Gap,
+    GenerationStarted,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    Rebalance,
+    Sync,
+    Synced,
+)
 from ..results import Broken, Held, Outcome, Settings, Unknown, shown
 from ..rounds import Grant, Round, Seat
 from ..rule import Monitor, Rule
@@ -33,10 +48,11 @@ class GenerationIncreases(Monitor):
         clause="Kafka group protocol, JoinGroup response generation_id",
         source="ClassicGroup.initNextGeneration, GroupMetadata.initNextGeneration",
         needs=("generation",),
-        unknown_when="the generation was seen once only, or the group was empty and may have been created anew",
+        unknown_when="the generation was seen once only",
         exceptions=(
             "a new coordinator epoch may fall back to the last persisted generation",
             "a group that was deleted while empty starts at generation 1 again",
+            "a stretch without evidence may hide either",
         ),
     )
 
@@ -50,6 +66,9 @@ class GenerationIncreases(Monitor):
                 stream = ""
             case Joined(error="NONE") if event.member:
                 stream = event.member
+            case Gap() if not event.member:
+                self.last.clear()
+                return
             case _:
                 return
         if event.generation is None:
@@ -61,8 +80,6 @@ class GenerationIncreases(Monitor):
             return
         if event.generation >= before.generation:
             yield from (Held(),) if event.generation > before.generation or stream else ()
-        elif group.phase == "empty" and isinstance(event, GenerationStarted):
-            yield Unknown("the generation fell after the group was empty: it may have been deleted and created anew")
         else:
             yield Broken(
                 epoch=event.epoch,
@@ -97,7 +114,7 @@ class OneAssignmentPerGeneration(Monitor):
         for seat in now.seats.values():
             first: dict[str, Grant] = {}
             for grant in seat.grants:
-                if isinstance(grant.event, Sync) and (now.protocol_type == "connect" or len(now.proposals) > 1):
+                if isinstance(grant.event, Sync) and now.protocol_type == "connect":
                     continue
                 before = first.setdefault(grant.member, grant)
                 if before is grant:
@@ -144,7 +161,7 @@ class AssignedOnlyToJoinedMembers(Monitor):
             grant = next((g for g in seat.grants if g.owns and (g.event.observer == "coordinator" or isinstance(g.event, Sync))), None)
             if grant is None:
                 continue
-            if any(member in now.listed for member in seat.ids) or any(r.instance == seat.instance for r in now.replaced if seat.instance):
+            if any(member in now.listed for member in seat.ids) or _slot_listed(seat, now.listed):
                 yield Held()
                 continue
             yield Broken(
@@ -158,6 +175,11 @@ class AssignedOnlyToJoinedMembers(Monitor):
                     shown(grant.event, f"{seat.member} is to own {names(grant.owns)} in it"),
                 ),
             )
+
+
+def _slot_listed(seat: Seat, listed: Mapping[str, Event]) -> bool:
+    """An older id of the slot is listed: brokers name them ``instance-UUID``."""
+    return seat.instance is not None and any(member.startswith(f"{seat.instance}-") for member in listed)
 
 
 class ProtocolCommonToMembers(Monitor):
@@ -224,7 +246,7 @@ class StaleGenerationRejected(Monitor):
     def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
         if not isinstance(event, Heartbeat | Synced) or event.error != NONE or event.generation is None or event.generation < 0:
             return
-        if event.epoch != group.epoch or group.loading or group.generation is None:
+        if group.loading or group.generation is None:
             yield Unknown("the coordinator's current generation is not known here")
         elif event.generation >= group.generation:
             yield from (Held(),) if event.generation == group.generation else ()
@@ -271,7 +293,7 @@ class ZombieCommitRejected(Monitor):
         removed = group.removed.get(event.member)
         if removed is not None and precedes_for_sure(removed, event, self.settings):
             yield self._broken(event, removed, f"the coordinator removed {event.member} from the group")
-        elif event.epoch != group.epoch or group.generation is None or event.generation is None:
+        elif group.generation is None or event.generation is None:
             yield Unknown("the coordinator's current generation is not known here")
         elif event.generation >= group.generation:
             yield from (Held(),) if event.generation == group.generation else ()
@@ -295,6 +317,11 @@ class ZombieCommitRejected(Monitor):
         )
 
 
+def follows(event: GenerationStarted, group: Coordinator) -> bool:
+    """Whether the generation that starts is the one that the group was preparing."""
+    return group.phase == "preparing" and group.generation is not None and event.generation == group.generation + 1
+
+
 class JoinBarrier(Monitor):
     """Two ways to break it: a live member is dropped before its time, or listed without having rejoined."""
 
@@ -305,7 +332,7 @@ class JoinBarrier(Monitor):
         clause="Kafka group protocol, JoinGroup; KIP-62 rebalance timeout",
         source="ClassicGroup.hasAllMembersJoined, GroupMetadata.hasAllMembersJoined, DelayedJoin",
         needs=("rebalance", "generation", "join"),
-        unknown_when="member lists, rebalance timeouts or the start of the join phase were not captured",
+        unknown_when="member lists, timeouts or the start of the join phase were not captured, or the member's session may have run out unseen",
         exceptions=(
             "an absent static member stays in the group with the metadata of its last JoinGroup",
             "a JoinGroup whose connection dropped leaves no line in a request log, yet its member counts as joined",
@@ -326,11 +353,13 @@ class JoinBarrier(Monitor):
             case Joined() if event.member:
                 self.asked.pop(event.member, None)
                 self.answered[event.member] = event
-            case GenerationStarted() if event.members is not None and group.phase == "preparing" and group.complete:
+            case GenerationStarted() if event.members is not None and group.complete and follows(event, group):
                 yield from self._barrier(event, event.members, group)
                 self.asked.clear()
-            case Leave() | Expire() if self.suspects.pop(event.member or "", None) is not None:
-                yield Held()
+            case Leave(error="NONE") | Expire():
+                owner = group.who.owner(event.member) if event.member else f"instance:{event.instance}"
+                if self.suspects.pop(owner, None) is not None:
+                    yield Held()
             case _:
                 pass
 
@@ -343,7 +372,7 @@ class JoinBarrier(Monitor):
         for member in dropped:
             outcome = self._dropped(member, event, group)
             if isinstance(outcome, Broken):
-                self.suspects[member] = outcome
+                self.suspects[group.who.owner(member)] = outcome
             else:
                 yield outcome
         if group.members and not dropped:
@@ -370,13 +399,16 @@ class JoinBarrier(Monitor):
         return answer is not None and answer.error == NONE and answer.generation == event.generation and answer.epoch == event.epoch
 
     def _dropped(self, member: str, event: GenerationStarted, group: Coordinator) -> Outcome:
-        timeout = group.rebalance_timeout_ms.get(group.who.owner(member))
-        start = group.rebalance
+        owner = group.who.owner(member)
+        timeout, session = group.rebalance_timeout_ms.get(owner), group.session_timeout_ms.get(owner)
+        start, alive = group.rebalance, group.last_seen.get(owner)
         if timeout is None or start is None or start.ts is None or event.ts is None:
             return Unknown("a member was dropped, and its rebalance timeout or the join phase's length is not known")
         waited = (event.ts - start.ts) // 1000
         if waited + self.settings.clock_skew_ms >= timeout:
             return Held()
+        if session is None or alive is None or alive.ts is None or (event.ts - alive.ts) // 1000 + self.settings.clock_skew_ms >= session:
+            return Unknown("a member was dropped; its session may have run out, which was not captured")
         return Broken(
             epoch=event.epoch,
             generation=event.generation,
@@ -419,7 +451,7 @@ class RebalanceWithinTimeout(Monitor):
                 self.waiting = None
             case Join() if group.phase == "preparing":
                 self.waiting = self.waiting or event
-            case GenerationStarted() if group.phase == "preparing" and group.rebalance is not None:
+            case GenerationStarted() if group.rebalance is not None and follows(event, group):
                 yield from self._length(event, group.rebalance, group)
             case _:
                 pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
@@ -12,13 +13,16 @@ from ..events import (
     Commit,
     Event,
     Expire,
+    Gap,
     GenerationStarted,
     Heartbeat,
     Join,
     Joined,
     Leave,
+    Load,
     Rebalance,
     Replace,
+    Sync,
     Synced,
 )
 from ..results import Broken, Held, Outcome, Settings, Unknown, shown
@@ -43,7 +47,7 @@ class StaticAssignmentKept(Monitor):
         unknown_when="no static member was seen to return within one generation, or its share was seen on one side only",
         exceptions=(
             "a return while the group is rebalancing: the leader decides anew",
-            "KAFKA-9801 (2.3 to 2.4): a return during CompletingRebalance got an empty assignment",
+            "KAFKA-9801 (2.3 to 2.4): a return during CompletingRebalance got an empty assignment: reported as a warning",
         ),
         slice="member",
     )
@@ -65,6 +69,7 @@ class StaticAssignmentKept(Monitor):
             if changed is None:
                 yield Held()
                 continue
+            came_while_completing = isinstance(first.event, Sync) and not changed.owns
             yield Broken(
                 epoch=now.epoch,
                 generation=now.generation,
@@ -82,6 +87,10 @@ class StaticAssignmentKept(Monitor):
                     ),
                     shown(changed.event, f"{changed.member} is given {names(changed.owns)}"),
                 ),
+                severity="warning" if came_while_completing else None,
+                relaxed="KAFKA-9801: in 2.3 and 2.4 a return before the leader's SyncGroup got an empty assignment"
+                if came_while_completing
+                else None,
                 detail=seat.instance,
             )
 
@@ -110,7 +119,8 @@ class StaticReturnNoRebalance(Monitor):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.back: dict[str, Replace] = {}
+        self.back: dict[str, tuple[Replace, bool]] = {}
+        """Per instance: its last return, and whether the group was known to be stable then."""
         self.other_cause: Event | None = None
 
     def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
@@ -118,38 +128,44 @@ class StaticReturnNoRebalance(Monitor):
             case Replace() if event.instance and group.phase in ("stable", "unknown"):
                 if event.instance in self.back:
                     yield Held()
-                self.back[event.instance] = event
+                self.back[event.instance] = (event, group.phase == "stable")
                 self.other_cause = None
-            case Join() if event.member and event.instance not in self.back:
+            case GenerationStarted() | Gap() | Load():
+                yield from self._all_held()
+            case Join() if event.member or event.instance not in self.back:
                 self.other_cause = event
             case Leave() | Expire():
                 self.other_cause = event
             case Rebalance() if self.back:
-                yield from self._judge(event, group)
-                self.back = {}
+                yield from self._judge(event)
             case _:
                 pass
 
     def end(self, past: Sequence[Round]) -> Iterator[Outcome]:
+        yield from self._all_held()
+
+    def _all_held(self) -> Iterator[Outcome]:
         if self.back:
             yield Held(len(self.back))
+        self.back = {}
 
-    def _judge(self, event: Rebalance, group: Coordinator) -> Iterator[Outcome]:
-        blamed = next((i for i, back in self.back.items() if self._caused(event, back)), None)
-        innocent = len(self.back) - (blamed is not None)
-        if innocent:
-            yield Held(innocent)
-        if blamed is None:
+    def _judge(self, event: Rebalance) -> Iterator[Outcome]:
+        blamed = next((i for i, (back, _) in self.back.items() if self._caused(event, back)), None)
+        back, stable = self.back.pop(blamed) if blamed is not None else (None, False)
+        yield from self._all_held()
+        if back is None:
             return
-        back = self.back[blamed]
+        if not stable:
+            yield Unknown("a static member returned, but whether the group was stable was not captured")
+            return
         yield Broken(
             epoch=event.epoch,
             generation=event.generation,
             members=tuple(m for m in (back.old_member, back.member) if m),
             resources=(),
-            message=f"Instance {blamed} came back to a stable group in generation {event.generation}, and the group rebalanced for it.",
+            message=f"Instance {back.instance} came back to a stable group in generation {event.generation}, and the group rebalanced for it.",
             argument=(
-                shown(back, f"instance {blamed} came back within its session timeout and took its slot again"),
+                shown(back, f"instance {back.instance} came back within its session timeout and took its slot again"),
                 shown(
                     event,
                     "the group began to rebalance because of it"
@@ -158,7 +174,7 @@ class StaticReturnNoRebalance(Monitor):
                 ),
             ),
             advice="Check that the restarted process offers the same assignors, and that the broker is 2.4 or later.",
-            detail=blamed,
+            detail=back.instance or "",
         )
 
     def _caused(self, event: Rebalance, back: Replace) -> bool:
@@ -194,6 +210,7 @@ class StaticSlotHeld(Monitor):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
+        self.epoch = 0
         self.slots: dict[str, tuple[Event, Event | None]] = {}
         """Per instance: the event that lists it, and the event that removed it."""
         self.suspects: dict[str, Broken] = {}
@@ -202,6 +219,8 @@ class StaticSlotHeld(Monitor):
     def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
         match event:
             case GenerationStarted() | Assignment() if event.members is not None:
+                if event.epoch != self.epoch:
+                    self.epoch, self.slots = event.epoch, {}
                 yield from self._missing(event, set(event.members), group)
                 listed = {i: event for m in event.members if (i := group.who.instances.get(m))}
                 self.slots = {i: (e, None) for i, e in listed.items()}
@@ -214,9 +233,10 @@ class StaticSlotHeld(Monitor):
                 instance = event.instance or group.who.instances.get(event.member or "")
                 if instance:
                     self._gone(instance, event)
+            case Load() | Gap():
+                self.slots = {}
             case _:
-                if event.epoch > group.epoch:
-                    self.slots = {}
+                pass
 
     def end(self, past: Sequence[Round]) -> Iterator[Outcome]:
         yield from self.suspects.values()
@@ -227,8 +247,6 @@ class StaticSlotHeld(Monitor):
             self.slots[instance] = (self.slots[instance][0], event)
 
     def _missing(self, event: Event, members: set[str], group: Coordinator) -> Iterator[Outcome]:
-        if event.epoch > group.epoch:
-            self.slots = {}
         here = {group.who.instances.get(m) for m in members}
         for instance, (listed, removed) in self.slots.items():
             if instance in here or removed is not None:
@@ -246,13 +264,20 @@ class StaticSlotHeld(Monitor):
         alive = group.last_seen.get(owner, listed)
         rebalance = group.rebalance
         watched = rebalance is not None and event.generation is not None and rebalance.generation == event.generation - 1
-        if not watched and not group.joins:
+        if (
+            (not watched and not group.joins)
+            or listed.generation is None
+            or event.generation not in (listed.generation, listed.generation + 1)
+        ):
             return Unknown("a static member was removed; the requests in between were not captured")
         if timeout is None or alive.ts is None or event.ts is None:
             return Unknown("a static member was removed; its session timeout or last sign of life was not captured")
         absent = (event.ts - alive.ts) // 1000
         if absent + self.settings.clock_skew_ms >= timeout:
             return Held()
+        sync_timer = max(group.rebalance_timeout_ms.values(), default=0)
+        if absent + self.settings.clock_skew_ms >= sync_timer:
+            return Unknown("a static member was removed; the sync timer may have done so (KAFKA-12890), which was not captured")
         given = _given_instead(event, listed, instance, group)
         return Broken(
             epoch=event.epoch,
@@ -364,7 +389,7 @@ class FencedStaysFenced(Monitor):
     )
 
     def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
-        if not isinstance(event, Heartbeat | Joined | Synced | Commit) or not event.member or event.epoch != group.epoch or group.loading:
+        if not isinstance(event, Heartbeat | Joined | Synced | Commit) or not event.member or group.loading:
             return
         cause = group.replaced.get(event.member) or group.fenced.get(event.member)
         if cause is None:
@@ -399,7 +424,7 @@ class StaticCloseSendsNoLeave(Monitor):
         unknown_when="no static member was seen to close, or the LeaveGroup gives no reason and may be an administrator's",
         exceptions=(
             "an administrator removes the instance (Admin.removeMembersFromConsumerGroup)",
-            "Kafka Streams and, since KIP-1092, consumers may be told to leave on close",
+            "since 4.1 a consumer may be told to leave on close (KIP-1092): reported as a warning where the release is known",
         ),
         slice="member",
     )
@@ -431,6 +456,7 @@ class StaticCloseSendsNoLeave(Monitor):
         if reason is not None and not any(own in reason for own in self.own_reasons):
             yield Unknown("a static member left; the reason does not tell whether it did so itself")
             return
+        by_choice = _may_choose(event.extra.get("release"))
         self.judged.add((event.epoch, event.member))
         yield Broken(
             epoch=event.epoch,
@@ -439,9 +465,17 @@ class StaticCloseSendsNoLeave(Monitor):
             resources=(),
             message=f"Static member {event.member} (instance {instance}) sent LeaveGroup{f': {reason}' if reason else ''}.",
             argument=(shown(event, f"{event.member} left the group itself, as instance {instance}: its slot is given up at once"),),
+            severity="warning" if by_choice else None,
+            relaxed="KIP-1092: since 4.1 an application may close a consumer with the option to leave" if by_choice else None,
             advice="Its restart now costs two rebalances. Check the client library and its close options.",
             detail=instance,
         )
+
+
+def _may_choose(release: object) -> bool:
+    """Whether the client is known to be of a release that lets the application choose."""
+    found = re.match(r"(\d+)\.(\d+)", release) if isinstance(release, str) else None
+    return found is not None and (int(found[1]), int(found[2])) >= (4, 1)
 
 
 MONITORS: tuple[type[Monitor], ...] = (

@@ -64,10 +64,22 @@ def _delay(now: Round) -> tuple[int, Event] | None:
 
 
 def _incremental(now: Round) -> bool | None:
-    """Whether workers keep their work while they join: protocols ``compatible`` and ``sessioned``, which alone know a delay."""
+    """Whether workers keep their work while they join: protocols ``compatible`` and ``sessioned``, versions 1 and 2.
+
+    Without a name or a version a delay tells: version 0 knows none.
+    """
     if now.cooperative is not None:
         return now.cooperative
+    versions = (s.extra.get("protocol_version") for seat in now.seats.values() for s in seat.synced)
+    version = next((v for v in versions if isinstance(v, int)), None)
+    if version is not None:
+        return version > 0
     return True if _delays(now) else None
+
+
+def _failed(seat: Seat) -> bool:
+    """Whether the worker was refused its share, or told that the leader's configuration lags behind (CONFIG_MISMATCH)."""
+    return any(s.error != NONE or bool(s.extra.get("error")) for s in seat.synced)
 
 
 def _revoked(now: Round) -> dict[Owner, dict[str, Event]]:
@@ -131,7 +143,7 @@ def _interrupted(now: Round, before: Round | None) -> str | None:
     if now.leader != before.leader:
         return "the leader changed: a new one knows nothing of delays and departed workers"
     leader = _seat_of(before, before.leader)
-    if leader is None or not (leader.holds is not None or any(s.error == NONE for s in leader.synced)):
+    if leader is None or _failed(leader) or not (leader.holds is not None or leader.synced):
         return "the leader was not seen completing the generation before"
     if _incremental(now) is not True:
         return "the group was not seen using an incremental protocol"
@@ -150,10 +162,14 @@ def _seen_by(now: Round) -> Iterator[tuple[Clock, int, Event]]:
 
 
 def _started(now: Round) -> dict[Clock, int]:
-    """Per clock, the first sign of the generation: the leader decided then or later."""
+    """Per clock, the first sign of the generation: the leader decided then or later.
+
+    A worker that stops work first may log nothing of the generation until that is done, so its clock says nothing.
+    """
     first: dict[Clock, int] = {}
+    stopping = _revoked(now)
     for clock, ts, event in _seen_by(now):
-        if isinstance(event, GenerationStarted | Joined | Sync | Synced):
+        if isinstance(event, GenerationStarted | Joined | Sync | Synced) and clock not in stopping:
             first[clock] = min(ts, first.get(clock, ts))
     return first
 
@@ -232,7 +248,7 @@ class ConnectRevokeBeforeReassign(Monitor):
         clause="KIP-415 proposed changes: revoke in one rebalance, reassign in the next",
         source="IncrementalCooperativeAssignor.performTaskAssignment",
         needs=("join", "synced"),
-        unknown_when="what the workers reported when they joined was not captured",
+        unknown_when="no generation showed two workers and what they reported when they joined",
         exceptions=(
             "protocol default: workers stop everything before they join",
             "a worker that was never told to stop, but lost the coordinator, reports nothing",
@@ -276,6 +292,8 @@ class ConnectRevokeBeforeReassign(Monitor):
         for (cause, giver, taker), units in wrong.items():
             owned = (reports.get(giver) or {}).get(units[0])
             yield _overlap(now, cause, now.seats[giver], now.seats[taker], tuple(units), owned, revoked.get(giver, {}).get(units[0]))
+        if len(workers) < 2:
+            return
         if unknown:
             yield Unknown("what a worker reported when it joined was not captured")
         elif checked and not wrong:
@@ -478,7 +496,7 @@ class LostWorkWithheld(Monitor):
         promise="The work of a departed worker is given to nobody before the announced delay is over, unless its worker is back with it.",
         clause="KIP-415 scheduled.rebalance.max.delay.ms",
         source="IncrementalCooperativeAssignor.handleLostAssignments",
-        needs=("join", "generation", "synced"),
+        needs=("synced",),
         unknown_when="no worker with work was seen leaving under a delay, or the leader, a report or a common clock was not captured",
         exceptions=(
             "the leader changed, or missed a generation: its successor knows of nobody's departure",
@@ -636,7 +654,7 @@ class DelayCountsDown(Monitor):
         promise="From one generation to the next under one leader, the moment at which a scheduled delay ends never moves later.",
         clause="KIP-415 scheduled.rebalance.max.delay.ms: a later departure does not start the delay anew",
         source="IncrementalCooperativeAssignor.calculateDelay",
-        needs=("generation", "synced"),
+        needs=("synced",),
         unknown_when="no two successive generations under one leader announced a delay",
         exceptions=(
             "the delay drops to 0 when the departed work is back, deleted, or the delay is over",
@@ -695,7 +713,7 @@ class ReturningWorkerRestored(Monitor):
         promise="A worker that is back without work before the delay is over gets the departed work when it is over, sharing it only with workers that had none either.",
         clause="KIP-415 scheduled.rebalance.max.delay.ms: time for a worker to come back",
         source="IncrementalCooperativeAssignor.pickCandidateWorkerForReassignment",
-        needs=("join", "generation", "synced"),
+        needs=("synced",),
         unknown_when="no worker was seen leaving and coming back under one delay by its client.id, or the leader or a report was not captured",
         exceptions=(
             "other workers without work share in turn",
@@ -798,7 +816,7 @@ class ConnectBalanced(Monitor):
         promise="When a rebalance has settled, no worker has two connectors more than another, nor two tasks more.",
         clause="KIP-415 proposed changes: balance by counts",
         source="IncrementalCooperativeAssignor.performLoadBalancingRevocations, EagerAssignor",
-        needs=("generation", "synced"),
+        needs=("synced",),
         unknown_when="no generation without delay and revocation showed the shares of two workers or more",
         exceptions=(
             "a delay is on, or something was revoked: the next generation assigns it",
@@ -839,9 +857,10 @@ class ConnectBalanced(Monitor):
         workers = _workers(now)
         if len(workers) < 2:
             return None
-        if any(s.error != NONE for seat in workers.values() for s in seat.synced):
+        if any(_failed(seat) for seat in workers.values()):
             return Unknown("a worker was refused its share")
-        if now.cooperative is not False:
+        incremental = _incremental(now) is not False
+        if incremental:
             told = _delay(now)
             if told is None:
                 return Unknown("the generation's delay was not captured")
@@ -855,7 +874,7 @@ class ConnectBalanced(Monitor):
         wide = _spread(shares)
         if not wide:
             return Held()
-        why = (_interrupted(now, before) or self._brought(now, before)) if now.cooperative is not False else None
+        why = (_interrupted(now, before) or self._brought(now, before)) if incremental else None
         return Unknown(why) if why is not None else self._broken(now, workers, shares, wide)
 
     def _brought(self, now: Round, before: Round | None) -> str | None:

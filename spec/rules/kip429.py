@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
@@ -36,7 +37,7 @@ class ExclusiveAssignment(Monitor):
                 holders.setdefault(resource, []).append((seat, event))
         if given < 2:
             return
-        twice = {r: held for r, held in holders.items() if len(held) > 1}
+        twice = {r: apart for r, held in holders.items() if (apart := _apart(held, now))}
         if not twice:
             yield Held()
             return
@@ -54,6 +55,11 @@ class ExclusiveAssignment(Monitor):
                 ),
                 advice="The assignor of the group's leader is at fault: take its class and version from the leader's log and gate it.",
             )
+
+
+def _apart(held: Sequence[tuple[Seat, Event]], now: Round) -> list[tuple[Seat, Event]]:
+    """The sightings of seats that are another member than some other seat among them."""
+    return [(seat, event) for seat, event in held if len(held) > 1 and any(now.apart(seat, other) for other, _ in held)]
 
 
 def _granted(seat: Seat) -> dict[str, Event]:
@@ -137,7 +143,8 @@ class RevokeBeforeReassign(Monitor):
         needs=("join", "revoked", "assigned", "assignment"),
         unknown_when="neither the claims of joining members nor their own logs were captured, or claims contradict one another",
         exceptions=(
-            "a claim that an absent static member left behind, or that a newer generation's claim overrides",
+            "a claim that an absent static member left behind, or that another member's claim contests",
+            "a claim under an eager protocol: it tells the assignor what was owned before",
             "the new owner claims it too: claims are settled by the newest generation",
             "KIP-415 has a rule of its own",
         ),
@@ -147,33 +154,27 @@ class RevokeBeforeReassign(Monitor):
     def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
         if now.protocol_type == "connect":
             return
-        taken: dict[str, tuple[Seat, Event]] = {}
+        taken: dict[str, list[tuple[Seat, Event]]] = {}
         for seat in now.seats.values():
-            for resource, event in (*_granted(seat).items(), *seat.taken.items()):
-                taken.setdefault(resource, (seat, event))
-        checked = 0
+            for resource, event in {**seat.taken, **_granted(seat)}.items():
+                taken.setdefault(resource, []).append((seat, event))
+        contested = Counter(r for seat in now.seats.values() if seat.claim is not None for r in seat.claim.owns)
         for seat in now.seats.values():
-            claim = seat.claim if seat.claim is not None and _fresh(seat.claim, seat, now) else None
+            claim = seat.claim if now.cooperative is not False and seat.claim is not None and _fresh(seat.claim, seat, now) else None
             if claim is None and not seat.entered_with:
                 continue
-            checked += 1
-            held = self._claimed(claim, now) if claim is not None else self._believed(seat)
-            wrong: dict[Owner, list[str]] = {}
+            held = {r: claim.event for r in claim.owns if contested[r] == 1} if claim is not None else self._believed(seat)
+            wrong: dict[Owner, list[tuple[str, Event]]] = {}
             for resource in sorted(held):
-                seat_taking = taken.get(resource)
-                if seat_taking is None or seat_taking[0] is seat or _claims(seat_taking[0], resource):
-                    continue
-                if not _own_share(seat, resource):
-                    wrong.setdefault(seat_taking[0].owner, []).append(resource)
-            for owner, resources in wrong.items():
-                yield self._broken(now, seat, now.seats[owner], resources, held[resources[0]], taken[resources[0]][1])
-        if checked:
-            yield Held(checked)
-
-    def _claimed(self, claim: Claim, now: Round) -> dict[str, Event]:
-        """What the claim rightly holds: nothing that somebody claims from a newer generation, or that two claim alike."""
-        rivals = [s.claim for s in now.seats.values() if s.claim is not None and s.claim is not claim]
-        return {r: claim.event for r in claim.owns if not any(r in rival.owns for rival in rivals)}
+                takers = [t for t in taken.get(resource, ()) if now.apart(t[0], seat) and not _claims(t[0], resource)]
+                if takers and not _own_share(seat, resource):
+                    taker, event = takers[0]
+                    wrong.setdefault(taker.owner, []).append((resource, event))
+            for owner, moved in wrong.items():
+                resources = [r for r, _ in moved]
+                yield self._broken(now, seat, now.seats[owner], resources, held[resources[0]], moved[0][1])
+            if not wrong:
+                yield Held()
 
     def _believed(self, seat: Seat) -> dict[str, Event]:
         """What the member held on entering and gave up only while in this generation."""
@@ -244,7 +245,7 @@ class RetainedPartitionsNotRevoked(Monitor):
     def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
         if now.cooperative is not True or now.protocol_type == "connect":
             return
-        before = past[-1] if past and past[-1].key == (now.epoch, now.generation - 1) else None
+        before = _previous(now, past)
         for seat in now.seats.values():
             if seat.holds is None or seat.gap is not None or seat.gone is not None:
                 continue
@@ -295,13 +296,10 @@ class RevokerRejoins(Monitor):
         clause="KIP-429 consumer rebalance, second rebalance",
         source="ConsumerCoordinator.onJoinComplete (requestRejoin)",
         needs=("revoked", "join"),
-        unknown_when="the trace ends, or the member left or crashed, before it could rejoin",
-        exceptions=("heartbeats already under way while it rejoins",),
+        unknown_when="the trace ends, or the member left or crashed, before it could rejoin; its rebalance timeout was not captured",
+        exceptions=("heartbeats while its callback takes its time, up to the rebalance timeout",),
         slice="member",
     )
-    default_timeout_ms: ClassVar[int] = 300_000
-    """max.poll.interval.ms where the JoinGroup does not show it."""
-    heartbeats_without_clock: ClassVar[int] = 3
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -332,12 +330,12 @@ class RevokerRejoins(Monitor):
         Measured on one clock: a member may take its whole rebalance timeout for the callback, and no longer.
         """
         given = next((e for e in seat.synced if e.observer == "coordinator" and e.error == NONE), None)
-        later = [e for e in seat.active if isinstance(e, Heartbeat | Commit) and e.error == NONE and e.observer == "coordinator"]
-        if given is None or given.ts is None or any(e.ts is None for e in later):
-            return later[-1] if len(later) >= self.heartbeats_without_clock else None
         timeout = seat.join.rebalance_timeout_ms if seat.join is not None else None
-        patience = (timeout or self.default_timeout_ms) + self.settings.clock_skew_ms
-        return next((e for e in reversed(later) if e.ts is not None and e.ts - given.ts >= patience * 1000), None)
+        if given is None or given.ts is None or timeout is None:
+            return None
+        deadline = given.ts + (timeout + self.settings.clock_skew_ms) * 1000
+        alive = (e for e in reversed(seat.active) if isinstance(e, Heartbeat | Commit) and e.observer == "coordinator")
+        return next((e for e in alive if e.error == NONE and e.ts is not None and e.ts >= deadline), None)
 
     def _broken(self, now: Round, seat: Seat, stayed: Event) -> Broken:
         resources = tuple(sorted(seat.released_while_applying & seat.released.keys()))
@@ -368,7 +366,7 @@ class WithheldPartitionReassigned(Monitor):
         unknown_when="the whole assignment of consecutive generations was not captured, or the trace ends too early",
         exceptions=(
             "another member joined, left or expired in between: the hand-over starts anew",
-            "nobody subscribes to the topic any more, or it was deleted",
+            "nobody subscribes to the topic any more, or it was deleted (none of its partitions is assigned)",
             "KIP-415 withholds lost work on purpose",
         ),
         slice="resource",
@@ -380,16 +378,19 @@ class WithheldPartitionReassigned(Monitor):
 
     def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
         shares = now.shares
-        before = past[-1] if past and past[-1].key == (now.epoch, now.generation - 1) else None
-        if now.protocol_type == "connect" or now.cooperative is False or shares is None or before is None or before.shares is None:
+        before = _previous(now, past)
+        if now.protocol_type == "connect" or now.cooperative is not True or shares is None or before is None or before.shares is None:
             self.orphans = {}
             return
         same_members = shares.keys() == before.shares.keys() and not before.removed and not before.replaced
         given = {r for owns in shares.values() for r in owns}
-        still = {r: e for r, e in self.orphans.items() if r not in given and _subscribed(r, now)}
+        alive = {_topic(r) for r in given}
+        still = {r: e for r, e in self.orphans.items() if r not in given and _topic(r) in alive and _subscribed(r, now)}
         still = {r: e for r, e in still.items() if not any(s.claim is not None and r in s.claim.owns for s in now.seats.values())}
         if self.orphans and same_members:
-            if still:
+            if still and any(s.claim is None for s in now.seats.values()):
+                yield Unknown("a partition is still withheld, and whether a member claims it was not captured")
+            elif still:
                 yield self._broken(now, still)
             else:
                 yield Held(len(self.orphans))
@@ -430,11 +431,19 @@ def _evidence(now: Round, owner: Owner) -> Event | None:
     return given.event if given is not None else None
 
 
+def _topic(resource: str) -> str:
+    return resource.rpartition("-")[0]
+
+
+def _previous(now: Round, past: Sequence[Round]) -> Round | None:
+    """The generation right before, unless evidence is missing in between."""
+    before = past[-1] if past else None
+    return before if before is not None and before.key == (now.epoch, now.generation - 1) and not before.gaps else None
+
+
 def _subscribed(resource: str, now: Round) -> bool:
-    """Whether somebody still wants the partition, as far as subscriptions and partition counts are known."""
-    topic, _, partition = resource.rpartition("-")
-    if now.topics is not None and partition.isdigit() and int(partition) >= now.topics.get(topic, 1 << 31):
-        return False
+    """Whether somebody still subscribes to the partition's topic, as far as that is known."""
+    topic = _topic(resource)
     known = [s.join.subscribed for s in now.seats.values() if s.join is not None and s.join.subscribed is not None]
     return len(known) < len(now.seats) or any(topic in topics for topics in known)
 
@@ -459,7 +468,7 @@ class Converges(Monitor):
         self.chain: list[tuple[Round, tuple[str, ...]]] = []
 
     def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
-        before = past[-1] if past and past[-1].key == (now.epoch, now.generation - 1) else None
+        before = _previous(now, past)
         moved = self._taken(before, now)
         if moved is None:
             self.chain = []
@@ -489,7 +498,7 @@ class Converges(Monitor):
 
     def _taken(self, before: Round | None, now: Round) -> tuple[str, ...] | None:
         """What ``now`` takes from members that had it in ``before``; None if the step can't be judged or had an outside cause."""
-        if before is None or now.protocol == "stream" or now.protocol_type == "connect" or now.cooperative is False:
+        if before is None or now.protocol == "stream" or now.protocol_type == "connect" or now.cooperative is not True:
             return None
         old, new = before.shares, now.shares
         if old is None or new is None or old.keys() != new.keys() or before.removed or before.replaced or _outside(now):

@@ -2,11 +2,14 @@
 
 import gzip
 import json
+import re
 import shutil
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+
 from kipcheck.conformance.recorder import config
 from kipcheck.conformance.recorder.__main__ import PROJECT, record
 from kipcheck.conformance.recorder.collect import Scrub
@@ -58,6 +61,14 @@ def test_waiting_for_a_program_that_died_tells_its_last_words(tmp_path: Path) ->
             wait_for("nothing", lambda: False, programs=(program,))
 
 
+@pytest.mark.parametrize(("status", "complaint"), [("0", "status 0"), ("'another reason'", "failed, but not for")])
+def test_a_program_must_fail_as_its_scenario_says(status: str, complaint: str, tmp_path: Path) -> None:
+    with Crew() as crew:
+        crew.start("fenced", [sys.executable, "-c", "import sys;sys.exit('Fenced')"], tmp_path, tmp_path / "fenced").fail("Fenced")
+        with pytest.raises(RecordingError, match=complaint):
+            crew.start("other", [sys.executable, "-c", f"import sys;sys.exit({status})"], tmp_path, tmp_path / "other").fail("Fenced")
+
+
 def test_every_scenario_was_recorded_on_every_release() -> None:
     expected = {(release.folder, name) for release in RELEASES for name in SCENARIOS}
     assert {(path.parent.parent.name, path.parent.name) for path in RECORDINGS} == expected
@@ -75,6 +86,30 @@ def test_a_recorded_trace_is_complete_and_names_no_machine(recording: Path) -> N
         text = gzip.decompress(path.read_bytes())
         assert text, path
         assert not any(part in text for part in (b"/tmp/", b"/home/", b"/root/", b"/work/")), path
+
+
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: "/".join(path.parts[-3:-1]))
+def test_a_recorded_trace_is_of_the_scenario_as_it_is_now(recording: Path) -> None:
+    described = json.loads(recording.read_text(encoding="utf-8"))
+    scenario = SCENARIOS[described["scenario"]]
+    assert (described["summary"], tuple(described["expected"])) == (scenario.summary, scenario.expect)
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.folder)
+def test_an_absent_static_member_was_removed_one_rebalance_timeout_after_a_join_phase_that_it_missed(release: config.Release) -> None:
+    trace = TRACES / release.folder / "static-absent-in-rebalance"
+    lines = gzip.decompress((trace / "broker.log.gz").read_bytes()).decode().splitlines()
+    phases = [
+        line for line in lines if re.search(r"Stabilized group .* generation 5 |Removing .*instance-c2.* on pending sync request", line)
+    ]
+    began, removed = (datetime.fromisoformat(line[1:24].replace(",", ".")) for line in phases)
+    assert timedelta(0) <= removed - began - timedelta(milliseconds=6000) < timedelta(milliseconds=500)
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.folder)
+def test_a_restarted_broker_went_on_with_its_log(release: config.Release) -> None:
+    log = gzip.decompress((TRACES / release.folder / "coordinator-restart" / "broker.log.gz").read_bytes()).decode()
+    assert log.count(f"Kafka version: {release.version}") == 2
 
 
 @pytest.mark.kafka

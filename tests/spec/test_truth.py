@@ -42,11 +42,9 @@ def test_dropping_an_observer_makes_no_new_error(name: str) -> None:
         assert {rule for rule, _ in found(rest)} <= rules, f"without {dropped}"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if "conforms" in name])
 @pytest.mark.parametrize("kind", ["heartbeat", "commit", "closed", "crashed", "assigned", "owned", "synced"])
 def test_dropping_a_kind_of_evidence_makes_no_new_error_in_a_conforming_trace(name: str, kind: str) -> None:
-    if "violates" in name:
-        pytest.skip("another promise may stand out once the evidence of one is gone")
     assert found(e for e in load(name) if e.kind != kind) == set()
 
 
