@@ -49,6 +49,11 @@ class _Sighting:
     loaded: bool = False
     cluster: int = -1
 
+    @property
+    def at(self) -> int | None:
+        """When it was: the moment of joining where that was seen."""
+        return self.joined_at if self.joined_at is not None else self.first_ts
+
 
 def assemble(captures: Sequence[Capture]) -> list[Event]:
     """All events, with epochs that agree across files. Rotated files of one log are read in the order of their time."""
@@ -153,7 +158,7 @@ def _clusters(sightings: Sequence[_Sighting]) -> list[list[_Sighting]]:
         same_number.sort(key=lambda s: (s.joined_at is None, s.joined_at or 0, s.order))
         here: list[list[_Sighting]] = []
         for sighting in same_number:
-            linked = [c for c in here if _linked(c, sighting)]
+            linked = [c for c in here if _linked(c, sighting)] or _only_choice(here, sighting)
             home = max(linked, key=lambda c: _closeness(c, sighting), default=None)
             if home is None:
                 here.append([sighting])
@@ -165,6 +170,12 @@ def _clusters(sightings: Sequence[_Sighting]) -> list[list[_Sighting]]:
         for sighting in cluster:
             sighting.cluster = number
     return clusters
+
+
+def _only_choice(here: Sequence[list[_Sighting]], sighting: _Sighting) -> list[list[_Sighting]]:
+    """What the coordinator's side tells without members and time (an emptied group) goes where alone it can."""
+    vague = not sighting.stream[1] and not sighting.ids and sighting.first_ts is None
+    return list(here) if vague and len(here) == 1 and not _rival(here[0], (sighting,)) else []
 
 
 def _merge(clusters: list[list[_Sighting]]) -> list[list[_Sighting]]:
@@ -208,8 +219,8 @@ def _joined_together(one: _Sighting, other: _Sighting) -> bool:
 
 
 def _closeness(cluster: Sequence[_Sighting], sighting: _Sighting) -> tuple[bool, int]:
-    apart = [abs((s.joined_at or 0) - (sighting.joined_at or 0)) for s in cluster]
-    return any(s.ids & sighting.ids for s in cluster), -min(apart)
+    apart = [abs(s.at - sighting.at) for s in cluster if s.at is not None and sighting.at is not None]
+    return any(s.ids & sighting.ids for s in cluster), -min(apart, default=1 << 62)
 
 
 def _when(cluster: Sequence[_Sighting]) -> tuple[int, int]:

@@ -44,7 +44,7 @@ def metrics(events: Sequence[Event], history: Sequence[Round], settings: Setting
     delays = [e.delay_ms for e in events if isinstance(e, Sync | Synced) and e.delay_ms is not None]
     bounded = all(e.subscribed for e in settled)
     return {
-        "generations": len(history),
+        "generations": sum(now.generation > 0 for now in history),
         "rebalances": len(counted) + unfinished,
         "probing_rebalances": len(pulses) - len(counted),
         "reasons": _reasons(events, who),

@@ -109,9 +109,7 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     ),
     "load": (
         "Loading group metadata for {group} with generation {generation}",
-        f"Loaded member {_MEMBER_METADATA} in group {{group}} with generation {{generation}}.",
         "Loaded classic group {group} with {count} members",
-        "Loaded member {member} in classic group {group}.",
     ),
     "over": (
         "Unloading group metadata for {group} with generation {generation}",
@@ -157,6 +155,8 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
         "Cannot complete join phase of group ",
         "Elected as the group coordinator for partition ",
         "Resigned as the group coordinator for partition ",
+        f"Loaded member {_MEMBER_METADATA} in group {{group}} with generation {{generation}}.",
+        "Loaded member {member} in classic group {group}.",
         "Scheduling loading of offsets and group metadata from ",
         "Scheduling unloading of offsets and group metadata from ",
         "Finished loading offsets and group metadata from ",

@@ -29,7 +29,7 @@ _VERSION = re.compile(r"Kafka version ?: ([\w.+-]{1,60})")
 _MAX_DELAY = re.compile(r"scheduled\.rebalance\.max\.delay\.ms = (\d{1,10})(?!\d)")
 _ROUND = re.compile(
     r"Joined group (?:at generation (?P<generation>\d{1,10}) )?(?:with protocol version (?P<version>-?\d{1,5}) )?and got assignment: "
-    r"Assignment\{error=(?P<error>-?\d{1,5}), leader='(?P<leader>[^']{0,600})', leaderUrl='[^']{0,2000}', offset=-?\d{1,19}, "
+    r"Assignment\{error=(?P<error>-?\d{1,5}), leader='(?P<leader>[^']{0,600})', leaderUrl='[^']{0,2000}', offset=(?P<offset>-?\d{1,19}), "
 )
 _DELAY = re.compile(r"(\d{1,10})\}")
 _TASK = re.compile(r"(?s).+-\d{1,9}\Z")
@@ -182,7 +182,7 @@ class _Session:
         delay = _DELAY.match(body, end)
         if len(lists) == 4 and delay is None:
             raise MalformedLine("delay=n}")
-        extra: dict[str, object] = {}
+        extra: dict[str, object] = {"offset": int(found["offset"])}
         if found["version"]:
             extra["protocol_version"] = int(found["version"])
         if found["error"] != "0":

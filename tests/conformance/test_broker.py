@@ -184,7 +184,7 @@ def read(*lines: str) -> list[Event]:
             [Leave(group="g", member=B, reason="stop")],
         ),
         (OLD + "Loading group metadata for g with generation 9", [Load(group="g", generation=9)]),
-        (f"Loaded member {META} in group g with generation 9. (kafka.coordinator.group.GroupMetadata$)", [Load(group="g", generation=9)]),
+        (f"Loaded member {META} in group g with generation 9. (kafka.coordinator.group.GroupMetadata$)", []),
         (NEW + "Loaded classic group g with 3 members.", [Load(group="g")]),
         (NEW + "[GroupId g] Bumped group epoch to 4.", [Gap(group="g", reason="KIP-848 consumer protocol: out of scope")]),
         (

@@ -79,7 +79,7 @@ def test_round_with_revocation() -> None:
     assert events[4].leader == LEADER  # type: ignore[attr-defined]
     synced = events[5]
     assert (synced.revoked, synced.delay_ms) == (("connector:b", "task:b-0"), 1500)  # type: ignore[attr-defined]
-    assert synced.extra == {"release": "3.6.0", "max_delay_ms": 60000, "protocol_version": 2, "error": 1}
+    assert synced.extra == {"release": "3.6.0", "max_delay_ms": 60000, "protocol_version": 2, "error": 1, "offset": 7}
     assert {event.observer for event in events} == {"member"}
 
 
