@@ -81,7 +81,8 @@ _HEADS: Sequence[tuple[re.Pattern[str], str, bool]] = tuple(
 _CLIENT = re.compile(r"; client reason: ?", re.IGNORECASE)
 _ROUTINE = re.compile(r"^(?:not provided|need to re-join with the given member-id|rebalance failed due to\b.*MemberIdRequired)", re.I)
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
-_METADATA = "cached metadata has changed"
+_CHANGED = ("cached metadata has changed", "subscription has changed")
+"""What a client says when its topics, their partitions or its subscription changed."""
 
 
 def normal_reason(reason: str, members: Collection[str] = ()) -> str:
@@ -107,7 +108,7 @@ def _external(reason: str) -> bool | None:
     A leader that joins again without saying why may have seen topics, its subscription or its connectors change.
     """
     head, client = _split(reason)
-    if _METADATA in client.lower() or _METADATA in head.lower():
+    if any(changed in said.lower() for changed in _CHANGED for said in (head, client)):
         return True
     named = next(((name, external) for pattern, name, external in _HEADS if pattern.search(head)), None)
     if named is None:

@@ -481,7 +481,7 @@ class _Table:
 
     def _proposal(self, now: Round, event: Sync) -> None:
         """The first proposal counts: a leader's SyncGroup that reaches a stable group is ignored."""
-        decided = any(p.assignment for p in now.proposals)
+        decided = bool(now.stored) or any(p.assignment for p in now.proposals)
         now.proposals.append(event)
         if decided:
             return

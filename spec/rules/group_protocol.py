@@ -378,7 +378,8 @@ class JoinBarrier(Monitor):
         if group.members and not dropped:
             yield Held()
         rejoined = {m for m in listed if m in self.asked or self._answered_for(m, event)}
-        silent = [m for m in listed if m not in rejoined and m in group.members and m not in group.who.instances]
+        dynamic = [m for m in listed if m in self.answered and m not in group.who.instances]
+        silent = [m for m in dynamic if m not in rejoined and m in group.members]
         if rejoined & group.members.keys() and not any(j.extra.get("estimated") for j in self.asked.values()):
             for member in silent:
                 yield Broken(

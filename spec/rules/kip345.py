@@ -275,7 +275,7 @@ class StaticSlotHeld(Monitor):
         absent = (event.ts - alive.ts) // 1000
         if absent + self.settings.clock_skew_ms >= timeout:
             return Held()
-        sync_timer = max(group.rebalance_timeout_ms.values(), default=0)
+        sync_timer = min(group.rebalance_timeout_ms.values(), default=0)
         if absent + self.settings.clock_skew_ms >= sync_timer:
             return Unknown("a static member was removed; the sync timer may have done so (KAFKA-12890), which was not captured")
         given = _given_instead(event, listed, instance, group)

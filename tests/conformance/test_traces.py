@@ -125,3 +125,20 @@ def test_the_whole_folder_gives_each_its_verdict() -> None:
         assert (rule, verdicts[f"{rule}-conforms"]) == (rule, Verdict.CONFORMS)
     for path in RECORDED:
         assert (path.name, verdicts[str(recording(path)["group"])]) == (path.name, Verdict.CONFORMS)
+
+
+def findings_table() -> str:
+    """What kipcheck finds in each recording, as traces/README.md shows it."""
+    rows = ["| trace | verdict | rules checked | what it finds |", "| --- | --- | --- | --- |"]
+    for path in RECORDED:
+        report = validate([str(path)])
+        group = next(g for g in report.groups if g.group == recording(path)["group"])
+        found = sorted({f"{f.severity}: `{f.rule}`" for f in group.findings})
+        checked = sum(bool(result.checked) for result in group.rules.values())
+        rows.append(f"| `{name(path)}` | {group.verdict} | {checked} of {len(RULES)} | {', '.join(found) or 'nothing'} |")
+    return "\n".join(rows)
+
+
+def test_the_readme_of_the_traces_says_what_is_found() -> None:
+    table = findings_table()
+    assert table in (TRACES / "README.md").read_text(), f"put this into traces/README.md:\n{table}"

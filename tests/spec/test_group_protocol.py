@@ -395,6 +395,7 @@ class TestJoinBarrier:
             Trace().generation(1, ["c1", "c2"]).rebalance(1).generation(2, ["c1", "c2"]),
             Trace().generation(1, ["c1", "c2"]).rebalance(1).join("c1", estimated=True).generation(2, ["c1", "c2"]),
             Trace().generation(1, ["c1", "c2"]).rebalance(1).join("c1").joined(2, "c1", "c2").generation(2, ["c1", "c2"]),
+            Trace().joined(1, "c1", "i2-bb").generation(1, ["c1", "i2-bb"]).rebalance(1).join("c1").generation(2, ["c1", "i2-bb"]),
             Trace().generation(1, ["c1", "i2-bb"]).rebalance(1).join("c1").generation(2, ["c1", "i2-bb"]),
             Trace().generation(1, ["c1"]).rebalance(1).join("c1").generation(2, ["c1", "c3"]),
             Trace().generation(1, None).rebalance(1).join("c1").generation(2, ["c1", "c2"]),

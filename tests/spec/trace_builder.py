@@ -108,7 +108,7 @@ class Trace:
         return self.add("leave", None, member, error=error, **fields)
 
     def expire(self, member: str, reason: str = "session", **fields: object) -> Self:
-        return self.add("expire", None, member, reason=reason, **fields)
+        return self.add("expire", fields.pop("generation", None), member, reason=reason, **fields)  # type: ignore[arg-type]
 
     def replace(self, generation: int | None, old: str, new: str) -> Self:
         return self.add("replace", generation, new, old_member=old)
