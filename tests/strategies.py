@@ -7,6 +7,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 
 from hypothesis import strategies as st
+
 from kipcheck.spec.events import KINDS, Assignment, Event, GenerationStarted, MemberInfo, Source, Sync, Synced
 
 Strategy = st.SearchStrategy

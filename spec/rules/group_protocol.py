@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from ..coordinator import Coordinator
@@ -18,6 +19,7 @@ from ..events import (
     Join,
     Joined,
     Leave,
+    Load,
     Rebalance,
     Sync,
     Synced,
@@ -31,11 +33,14 @@ TIMER_SLACK_MS = 5_000
 
 
 def precedes_for_sure(earlier: Event | None, later: Event, settings: Settings) -> bool:
-    """Whether ``later`` came after ``earlier`` even if its time is an estimate (a request log's time of receipt)."""
+    """Whether ``later`` came after ``earlier`` even if its time is an estimate (a request log's time of receipt).
+
+    Only where neither has a time their order in the trace counts.
+    """
     if earlier is None or earlier.ts is None or later.ts is None:
-        return earlier is not None
+        return earlier is not None and earlier.ts is None and later.ts is None
     margin = settings.clock_skew_ms * 1000 if later.extra.get("estimated") or earlier.extra.get("estimated") else 0
-    return later.ts - earlier.ts >= margin
+    return later.ts - earlier.ts > margin
 
 
 class GenerationIncreases(Monitor):
@@ -322,6 +327,16 @@ def follows(event: GenerationStarted, group: Coordinator) -> bool:
     return group.phase == "preparing" and group.generation is not None and event.generation == group.generation + 1
 
 
+@dataclass(frozen=True, slots=True)
+class _JoinPhase:
+    """A join phase that is over: what the coordinator knew then. Its members may be listed a little later, by another log."""
+
+    start: Rebalance
+    ended: GenerationStarted
+    members: dict[str, Event]
+    alive: dict[str, Event]
+
+
 class JoinBarrier(Monitor):
     """Two ways to break it: a live member is dropped before its time, or listed without having rejoined."""
 
@@ -343,72 +358,83 @@ class JoinBarrier(Monitor):
         super().__init__(settings)
         self.asked: dict[str, Join] = {}
         self.answered: dict[str, Joined] = {}
+        self.phase: _JoinPhase | None = None
         self.suspects: dict[str, Broken] = {}
         """Members dropped early, unless their removal shows up: brokers log it after what it caused."""
 
     def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
+        if isinstance(event, GenerationStarted) and follows(event, group):
+            start = group.rebalance if group.complete else None
+            self.phase = _JoinPhase(start, event, dict(group.members), dict(group.last_seen)) if start is not None else None
         match event:
             case Join() if event.member:
                 self.asked[event.member] = event
             case Joined() if event.member:
                 self.asked.pop(event.member, None)
                 self.answered[event.member] = event
-            case GenerationStarted() if event.members is not None and group.complete and follows(event, group):
-                yield from self._barrier(event, event.members, group)
+            case GenerationStarted() if event.members is not None:
+                if self.phase is not None and (self.phase.ended.epoch, self.phase.ended.generation) == (event.epoch, event.generation):
+                    yield from self._barrier(event, event.members, self.phase, group)
+                self.phase = None
                 self.asked.clear()
             case Leave(error="NONE") | Expire():
                 owner = group.who.owner(event.member) if event.member else f"instance:{event.instance}"
                 if self.suspects.pop(owner, None) is not None:
                     yield Held()
+                if self.phase is not None:
+                    for member in [m for m in self.phase.members if group.who.owner(m) == owner]:
+                        del self.phase.members[member]
+            case Load() | Gap():
+                self.phase = None
             case _:
                 pass
 
     def end(self, past: Sequence[Round]) -> Iterator[Outcome]:
         yield from self.suspects.values()
 
-    def _barrier(self, event: GenerationStarted, listed: tuple[str, ...], group: Coordinator) -> Iterator[Outcome]:
+    def _barrier(self, event: GenerationStarted, listed: tuple[str, ...], phase: _JoinPhase, group: Coordinator) -> Iterator[Outcome]:
         listed_owners = {group.who.owner(m) for m in listed}
-        dropped = [m for m in group.members if group.who.owner(m) not in listed_owners]
+        dropped = [m for m in phase.members if group.who.owner(m) not in listed_owners]
         for member in dropped:
-            outcome = self._dropped(member, event, group)
+            outcome = self._dropped(member, event, phase, group)
             if isinstance(outcome, Broken):
                 self.suspects[group.who.owner(member)] = outcome
             else:
                 yield outcome
-        if group.members and not dropped:
+        if phase.members and not dropped:
             yield Held()
         rejoined = {m for m in listed if m in self.asked or self._answered_for(m, event)}
         dynamic = [m for m in listed if m in self.answered and m not in group.who.instances]
-        silent = [m for m in dynamic if m not in rejoined and m in group.members]
-        if rejoined & group.members.keys() and not any(j.extra.get("estimated") for j in self.asked.values()):
-            for member in silent:
-                yield Broken(
-                    epoch=event.epoch,
-                    generation=event.generation,
-                    members=(member,),
-                    resources=(),
-                    message=f"Generation {event.generation} started with {member} in it although {member} had not rejoined.",
-                    argument=(
-                        shown(group.rebalance, "the group began to rebalance: every member must rejoin"),
-                        shown(event, f"generation {event.generation} lists {member}; no JoinGroup of it came in between"),
-                    ),
-                    detail="listed",
-                )
+        if rejoined & phase.members.keys() and all(_at_one_place(event, join) for join in self.asked.values()):
+            for member in dynamic:
+                if member in phase.members and member not in rejoined:
+                    yield Broken(
+                        epoch=event.epoch,
+                        generation=event.generation,
+                        members=(member,),
+                        resources=(),
+                        message=f"Generation {event.generation} started with {member} in it although {member} had not rejoined.",
+                        argument=(
+                            shown(phase.start, "the group began to rebalance: every member must rejoin"),
+                            shown(event, f"generation {event.generation} lists {member}; no JoinGroup of it came in between"),
+                        ),
+                        detail="listed",
+                    )
 
     def _answered_for(self, member: str, event: GenerationStarted) -> bool:
         answer = self.answered.get(member)
         return answer is not None and answer.error == NONE and answer.generation == event.generation and answer.epoch == event.epoch
 
-    def _dropped(self, member: str, event: GenerationStarted, group: Coordinator) -> Outcome:
+    def _dropped(self, member: str, event: GenerationStarted, phase: _JoinPhase, group: Coordinator) -> Outcome:
         owner = group.who.owner(member)
         timeout, session = group.rebalance_timeout_ms.get(owner), group.session_timeout_ms.get(owner)
-        start, alive = group.rebalance, group.last_seen.get(owner)
-        if timeout is None or start is None or start.ts is None or event.ts is None:
+        start, ended, alive = phase.start, phase.ended, phase.alive.get(owner)
+        if timeout is None or start.ts is None or ended.ts is None:
             return Unknown("a member was dropped, and its rebalance timeout or the join phase's length is not known")
-        waited = (event.ts - start.ts) // 1000
+        waited = (ended.ts - start.ts) // 1000
         if waited + self.settings.clock_skew_ms >= timeout:
             return Held()
-        if session is None or alive is None or alive.ts is None or (event.ts - alive.ts) // 1000 + self.settings.clock_skew_ms >= session:
+        if session is None or alive is None or alive.ts is None or (ended.ts - alive.ts) // 1000 + self.settings.clock_skew_ms >= session:
             return Unknown("a member was dropped; its session may have run out, which was not captured")
         return Broken(
             epoch=event.epoch,
@@ -417,12 +443,18 @@ class JoinBarrier(Monitor):
             resources=(),
             message=f"{member} was dropped after {waited} ms although it had {timeout} ms to rejoin, and had neither left nor expired.",
             argument=(
-                shown(group.members.get(member), f"{member} was a member of generation {group.generation}"),
+                shown(phase.members[member], f"{member} was a member of generation {start.generation}"),
                 shown(start, f"the group began to rebalance; {member}'s rebalance timeout is {timeout} ms"),
                 shown(event, f"{waited} ms later generation {event.generation} started without it"),
             ),
             detail="dropped",
         )
+
+
+def _at_one_place(listed: GenerationStarted, asked: Join) -> bool:
+    """Whether one log shows both, at exact times: another log may have lost the request of somebody else."""
+    files = {e.src.file if e.src is not None else "" for e in (listed, asked)}
+    return len(files) == 1 and not asked.extra.get("estimated")
 
 
 class RebalanceWithinTimeout(Monitor):

@@ -252,11 +252,13 @@ class RetainedPartitionsNotRevoked(Monitor):
             kept = seat.given.owns if seat.given is not None else frozenset(seat.holds)
             given_up = {r: e for r, e in seat.released.items() if r in seat.released_while_applying}
             earlier = before.seats.get(seat.owner) if before is not None and before.cooperative is not False else None
-            if earlier is not None and earlier.gone is None and earlier.member == seat.member and earlier.holds is not None:
+            if earlier is not None and earlier.gone is None and earlier.holds is not None:
                 if _eager_client(seat):
                     yield Unknown("the member runs eagerly although the group's protocol is cooperative: it offers an eager assignor too")
                     continue
-                given_up.update({r: e for r, e in earlier.released.items() if r not in earlier.released_while_applying})
+                acting = {e.member for e in seat.own_events}
+                late = ((r, e) for r, e in earlier.released.items() if r not in earlier.released_while_applying)
+                given_up.update({r: e for r, e in late if e.member in acting})
             back = sorted(r for r in given_up if r in kept)
             if not back:
                 yield Held()
@@ -313,7 +315,7 @@ class RevokerRejoins(Monitor):
         if now.cooperative is not True or now.protocol_type == "connect":
             return
         for seat in now.seats.values():
-            if seat.released_while_applying & seat.released.keys() and seat.gone is None:
+            if self._asked_to_revoke(seat) and seat.gone is None:
                 stayed = self._stayed(seat)
                 if stayed is not None:
                     yield self._broken(now, seat, stayed)
@@ -323,6 +325,12 @@ class RevokerRejoins(Monitor):
     def end(self, past: Sequence[Round]) -> Iterator[Outcome]:
         if self.waiting:
             yield Unknown("the trace ends before the member that revoked could rejoin")
+
+    @staticmethod
+    def _asked_to_revoke(seat: Seat) -> tuple[str, ...]:
+        """What it revoked while it applied the generation, which gives that to others; what it is to keep it revokes when it ends."""
+        kept = seat.given.owns if seat.given is not None else seat.released_while_applying
+        return tuple(sorted((seat.released_while_applying & seat.released.keys()) - kept))
 
     def _stayed(self, seat: Seat) -> Event | None:
         """The sign of life that shows the member stayed in this generation instead of rejoining.
@@ -338,7 +346,7 @@ class RevokerRejoins(Monitor):
         return next((e for e in alive if e.error == NONE and e.ts is not None and e.ts >= deadline), None)
 
     def _broken(self, now: Round, seat: Seat, stayed: Event) -> Broken:
-        resources = tuple(sorted(seat.released_while_applying & seat.released.keys()))
+        resources = self._asked_to_revoke(seat)
         return Broken(
             epoch=now.epoch,
             generation=now.generation,

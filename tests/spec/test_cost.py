@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
+
 from kipcheck.spec.events import (
     Assigned,
     Assignment,

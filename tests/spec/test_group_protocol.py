@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from kipcheck.spec import Settings
 
 from .trace_builder import Trace, broken, checked, p, promises, result, why
@@ -157,7 +158,10 @@ class TestProtocolCommonToMembers:
 
     def chosen(self, protocol: str, offered: list[str]) -> Trace:
         return (
-            Trace(protocol=protocol).join("c1", protocols=["range", "cooperative-sticky"]).join("c2", protocols=offered).joined(2, "c1", "c2")
+            Trace(protocol=protocol)
+            .join("c1", protocols=["range", "cooperative-sticky"])
+            .join("c2", protocols=offered)
+            .joined(2, "c1", "c2")
         )
 
     def test_everybody_must_have_offered_it(self) -> None:
@@ -190,7 +194,9 @@ class TestProtocolCommonToMembers:
         assert checked(self.rule, trace) == 0
 
     def test_an_absent_static_member_counts_with_its_last_offer(self) -> None:
-        trace = Trace(protocol="range").join("i1-aa", protocols=["range"]).join("c2", protocols=["range", "sticky"]).joined(1, "i1-aa", "c2")
+        trace = (
+            Trace(protocol="range").join("i1-aa", protocols=["range"]).join("c2", protocols=["range", "sticky"]).joined(1, "i1-aa", "c2")
+        )
         trace.at(9).rebalance(1)
         trace.protocol = "sticky"
         trace.join("c2", protocols=["range", "sticky"]).generation(2, ["i1-aa", "c2"])
@@ -235,6 +241,8 @@ class TestStaleGenerationRejected:
             lambda t: t.heartbeat(-1, "c1"),
             lambda t: t.heartbeat(7, "c1"),
             lambda t: t.at(30.5).heartbeat(5, "c1", estimated=True),
+            lambda t: t.at(30).heartbeat(5, "c1"),
+            lambda t: t.heartbeat(5, "c1", ts=None),
             lambda t: t.commit(-1, "c1", 0),
             lambda t: t.add("joined", 5, "c2", error="NONE"),
             lambda t: t.failover().add("load", 6).heartbeat(5, "c1"),
@@ -244,6 +252,15 @@ class TestStaleGenerationRejected:
     )
     def test_legal(self, trace) -> None:  # type: ignore[no-untyped-def]
         assert self.rule not in broken(trace(self.moved_on()))
+
+    def test_order_alone_tells_nothing_beside_a_clock(self) -> None:
+        trace = Trace().generation(5, ["c1"]).add("generation", 6, None, members=["c1"], ts=None).at(40).heartbeat(5, "c1")
+        assert broken(trace) == []
+
+    def test_an_estimated_start_counts_beyond_the_skew(self) -> None:
+        trace = Trace().generation(5, ["c1"]).at(30).joined(6, "c2", estimated=True)
+        assert broken(trace.at(30.9).heartbeat(5, "c1")) == []
+        assert broken(trace.at(31.1).heartbeat(5, "c1")) == [self.rule]
 
     def test_an_estimated_time_counts_beyond_the_skew(self) -> None:
         assert broken(self.moved_on().at(30 + SKEW_S + 0.1).heartbeat(5, "c1", estimated=True)) == [self.rule]
@@ -363,6 +380,20 @@ class TestJoinBarrier:
     def test_legal(self, then) -> None:  # type: ignore[no-untyped-def]
         assert broken(then(self.preparing("c1", "c3"))) == []
 
+    def test_another_log_may_list_the_members_a_little_later(self) -> None:
+        trace = self.preparing("c1", "c3").at(12).generation(2, None).at(12.1).generation(2, ["c1", "c3"])
+        (finding,) = promises(trace)
+        assert (finding.rule, finding.members) == (self.rule, ("c2",))
+        assert "after 2000 ms" in finding.message
+        left = self.preparing("c1", "c3").at(12).generation(2, None).leave("c2").generation(2, ["c1", "c3"])
+        assert broken(left) == []
+        slow = self.preparing("c1", "c3").at(69.5).generation(2, None).at(80).generation(2, ["c1", "c3"])
+        assert broken(slow) == []
+
+    def test_the_session_counts_up_to_the_end_of_the_phase(self) -> None:
+        expired = self.preparing("c1", "c3").at(46).generation(2, None).at(46.1).generation(2, ["c1", "c3"])
+        assert broken(expired) == []
+
     def test_a_refused_leave_is_no_excuse(self) -> None:
         trace = self.preparing("c1", "c3").at(12).generation(2, ["c1", "c3"]).leave("c2", error="UNKNOWN_MEMBER_ID")
         assert broken(trace) == [self.rule]
@@ -399,7 +430,23 @@ class TestJoinBarrier:
             Trace().generation(1, ["c1", "i2-bb"]).rebalance(1).join("c1").generation(2, ["c1", "i2-bb"]),
             Trace().generation(1, ["c1"]).rebalance(1).join("c1").generation(2, ["c1", "c3"]),
             Trace().generation(1, None).rebalance(1).join("c1").generation(2, ["c1", "c2"]),
-            Trace().generation(1, ["c1", "c2"]).join("c1").generation(2, ["c1", "c2"]),
+            Trace().joined(1, "c1", "c2").generation(1, ["c1", "c2"]).join("c1").generation(2, ["c1", "c2"]),
+            Trace().joined(1, "c1", "c2").generation(1, ["c1", "c2"]).rebalance(1).join("c1").add("gap").generation(2, ["c1", "c2"]),
+            Trace().joined(1, "c1", "c2").generation(1, ["c1", "c2"]).rebalance(1).failover().join("c1").generation(2, ["c1", "c2"]),
+            Trace().joined(1, "c1", "c2").generation(1, ["c1", "c2"]).rebalance(1).generation(2, None).add("load", 2).generation(2, ["c1"]),
+            Trace()
+            .joined(1, "c1", "c2")
+            .generation(1, ["c1", "c2"])
+            .rebalance(1)
+            .generation(2, None)
+            .join("c1")
+            .generation(3, ["c1", "c2"]),
+            Trace()
+            .joined(1, "c1", "c2")
+            .generation(1, ["c1", "c2"])
+            .rebalance(1)
+            .join("c1", src={"file": "b"})
+            .generation(2, ["c1", "c2"]),
         ],
     )
     def test_a_silent_member_may_have_joined_unseen(self, trace: Trace) -> None:

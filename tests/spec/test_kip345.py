@@ -85,7 +85,10 @@ class TestStaticReturnNoRebalance:
             (lambda t: t.rebalance(3, "Adding new member c3"), 1),
             (lambda t: t.rebalance(3, "Updating metadata for static member i9-zz with instance id i9"), 1),
             (lambda t: t.rebalance(3, "Updating metadata for member i2-cc during Stable"), 1),
-            (lambda t: t.rebalance(3, "Group's selectedProtocol will change because static member i2-cc joined with change of protocol"), 1),
+            (
+                lambda t: t.rebalance(3, "Group's selectedProtocol will change because static member i2-cc joined with change of protocol"),
+                1,
+            ),
             (lambda t: t.rebalance(3, "the selected protocol changes: static member i2-cc"), 1),
             (lambda t: t.rebalance(3, "Removing static member i2-bb on pending sync request expiration"), 1),
             (lambda t: t.join("c3").rebalance(3, None), 1),
@@ -181,11 +184,37 @@ class TestStaticSlotHeld:
             lambda s: s.dropped(25).leave("i2-bb", reason=ADMIN),
             lambda s: s.dropped(25).leave("", instance="i2", reason=ADMIN),
             lambda s: Trace().join("i1-aa").join("i2-bb").stored(3, STATIC).at(9).rebalance(3).join("c3").stored(5, {"i1-aa": p(0)}),
-            lambda s: Trace().join("i1-aa").join("i2-bb").stored(3, STATIC).at(9).failover().add("load", 2).rebalance(2).stored(3, {"i1-aa": p(0)}),
-            lambda s: Trace().join("i1-aa").join("i2-bb").stored(3, STATIC).at(9).failover().rebalance(3).join("i1-aa").stored(4, {"i1-aa": p(0)}),
-            lambda s: Trace().join("i1-aa").join("i2-bb").stored(3, STATIC).at(9).add("gap").rebalance(3).join("i1-aa").stored(4, {"i1-aa": p(0)}),
-            lambda s: Trace().join("i1-aa").join("i2-bb").stored(3, STATIC).at(9).replace(3, "i2-bb", "i2-cc").rebalance(3).stored(4, {"i2-cc": p(2)}).leave("", instance="i1"),
-            lambda s: Trace(clock=False).join("i1-aa").join("i2-bb").stored(3, STATIC).rebalance(3).join("i1-aa").stored(4, {"i1-aa": p(0)}),
+            lambda s: (
+                Trace()
+                .join("i1-aa")
+                .join("i2-bb")
+                .stored(3, STATIC)
+                .at(9)
+                .failover()
+                .add("load", 2)
+                .rebalance(2)
+                .stored(3, {"i1-aa": p(0)})
+            ),
+            lambda s: (
+                Trace().join("i1-aa").join("i2-bb").stored(3, STATIC).at(9).failover().rebalance(3).join("i1-aa").stored(4, {"i1-aa": p(0)})
+            ),
+            lambda s: (
+                Trace().join("i1-aa").join("i2-bb").stored(3, STATIC).at(9).add("gap").rebalance(3).join("i1-aa").stored(4, {"i1-aa": p(0)})
+            ),
+            lambda s: (
+                Trace()
+                .join("i1-aa")
+                .join("i2-bb")
+                .stored(3, STATIC)
+                .at(9)
+                .replace(3, "i2-bb", "i2-cc")
+                .rebalance(3)
+                .stored(4, {"i2-cc": p(2)})
+                .leave("", instance="i1")
+            ),
+            lambda s: (
+                Trace(clock=False).join("i1-aa").join("i2-bb").stored(3, STATIC).rebalance(3).join("i1-aa").stored(4, {"i1-aa": p(0)})
+            ),
         ],
     )
     def test_legal(self, trace: Callable[[TestStaticSlotHeld], Trace]) -> None:
@@ -315,9 +344,9 @@ class TestOneMemberPerInstance:
         assert checked(self.rule, trace) == times
 
     def test_two_sightings_are_one_finding(self) -> None:
-        assert broken(Trace().joined(4, "i2-bb").joined(4, "i2-cc").generation(4, ["i2-bb", "i2-cc"]).stored(4, {"i2-bb": [], "i2-cc": []})) == [
-            self.rule
-        ]
+        assert broken(
+            Trace().joined(4, "i2-bb").joined(4, "i2-cc").generation(4, ["i2-bb", "i2-cc"]).stored(4, {"i2-bb": [], "i2-cc": []})
+        ) == [self.rule]
 
 
 class TestFencedStaysFenced:
@@ -417,7 +446,11 @@ class TestStaticCloseSendsNoLeave:
         assert finding.message.endswith(f"sent LeaveGroup{f': {reason}' if reason else ''}.")
 
     def test_its_own_log_shows_it_too_and_counts_once(self) -> None:
-        trace = Trace().own("assigned", 3, "i2-bb", 2).add("leave", 3, "i2-bb", reason="the consumer is being closed", error="NONE", seen_by="member")
+        trace = (
+            Trace()
+            .own("assigned", 3, "i2-bb", 2)
+            .add("leave", 3, "i2-bb", reason="the consumer is being closed", error="NONE", seen_by="member")
+        )
         assert broken(trace) == [self.rule]
         assert checked(self.rule, trace.leave("i2-bb", reason="the consumer is being closed")) == 1
 
@@ -443,7 +476,9 @@ class TestStaticCloseSendsNoLeave:
     def test_a_reason_that_may_be_anybodys(self) -> None:
         assert "does not tell" in why(self.rule, Trace().round(3, STATIC).leave("i2-bb", reason="not provided"))
 
-    @pytest.mark.parametrize(("release", "severity"), [("4.1.0", "warning"), ("5.0.0", "warning"), ("4.0.1", "error"), ("3.9.0", "error"), (7, "error")])
+    @pytest.mark.parametrize(
+        ("release", "severity"), [("4.1.0", "warning"), ("5.0.0", "warning"), ("4.0.1", "error"), ("3.9.0", "error"), (7, "error")]
+    )
     def test_since_4_1_the_application_may_choose(self, release: object, severity: str) -> None:
         trace = Trace().round(3, STATIC).leave("i2-bb", reason="the consumer is being closed", release=release)
         (finding,) = promises(trace)

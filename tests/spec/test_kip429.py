@@ -209,7 +209,9 @@ class TestRevokeBeforeReassign:
         assert broken(gap) == []
 
     def test_what_it_lost_was_not_handed_over(self) -> None:
-        assert broken(Trace().own("assigned", 1, "c1", 1).own("lost", 2, "c1", 1).own("assigned", 2, "c1").own("assigned", 2, "c2", 1)) == []
+        assert (
+            broken(Trace().own("assigned", 1, "c1", 1).own("lost", 2, "c1", 1).own("assigned", 2, "c1").own("assigned", 2, "c2", 1)) == []
+        )
 
     def test_what_it_took_again_is_not_handed_over(self) -> None:
         trace = Trace().own("assigned", 1, "c1", 1).own("revoked", 2, "c1", 1).own("assigned", 2, "c1", 1).own("assigned", 2, "c2")
@@ -471,7 +473,9 @@ class TestConverges:
         assert "6 generations in a row (2 to 7)" in finding.message
 
     def test_a_follow_up_rebalance_is_no_outside_cause(self) -> None:
-        assert broken(self.moving(7, reason="Leader c1 re-joining group; client reason: need to revoke partitions and re-join")) == [self.rule]
+        assert broken(self.moving(7, reason="Leader c1 re-joining group; client reason: need to revoke partitions and re-join")) == [
+            self.rule
+        ]
 
     @pytest.mark.parametrize("reason", ["Adding new member c3", "cached metadata has changed"])
     def test_an_outside_cause_excuses(self, reason: str) -> None:

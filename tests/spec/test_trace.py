@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kipcheck import spec
 from kipcheck.spec.events import KINDS, Assignment, Event, Heartbeat, Join, MemberInfo, Source, Sync, Synced
 from kipcheck.spec.trace import MAX_DEPTH, MalformedEvent, decode, encode, format_ts, parse_ts

@@ -45,7 +45,13 @@ class Trace:
 
     def add(self, kind: str, generation: int | None = None, member: str | None = None, **fields: object) -> Self:
         """Any event. A field that is None is left out; a member id with a dash names its instance."""
-        row: Row = {"kind": kind, "group": "orders", "ts": _clock(self.now) if self.clock else None, "generation": generation, "member": member}
+        row: Row = {
+            "kind": kind,
+            "group": "orders",
+            "ts": _clock(self.now) if self.clock else None,
+            "generation": generation,
+            "member": member,
+        }
         row["epoch"] = self.coordinator_epoch
         row["instance"] = member.partition("-")[0] if member and "-" in member else None
         row |= fields
