@@ -35,10 +35,11 @@ def check_group(events: Sequence[Event], settings: Settings | None = None) -> Gr
     cluster, group = events[0].cluster, events[0].group
     monitors = [monitor(settings) for rule, monitor in MONITORS.items() if _wanted(rule, settings)]
     tallies = {monitor.rule.id: _Tally(monitor, settings) for monitor in monitors}
+    listening = [monitor for monitor in monitors if type(monitor).request is not Monitor.request]
     coordinator = Coordinator(identities(events))
     for event in requests(events):
         coordinator.enter(event.epoch)
-        for monitor in monitors:
+        for monitor in listening:
             tallies[monitor.rule.id].add(monitor.request(event, coordinator))
         coordinator.apply(event)
     history = rounds(events)

@@ -67,8 +67,8 @@ class Coordinator:
                 self._reach(event.generation, event)
                 self.phase = "empty" if event.members == () else "completing"
                 self._list(event, event.members)
+                self.last_seen.update({self.who.owner(m): event for m in event.members or ()})
                 self.loading = False
-                self._restart_sessions(event)
             case Assignment():
                 self._reach(event.generation, event)
                 self._settle("empty" if event.members == {} else "stable")
@@ -80,11 +80,11 @@ class Coordinator:
             case Joined(error="NONE"):
                 if event.member:
                     self._reach(event.generation, event)
-                    self.members.setdefault(event.member, event)
+                    if event.member not in self.members:
+                        self.members[event.member] = event
+                        self.last_seen[self.who.owner(event.member)] = self.since or event
                     self._readmit((event.member,))
                     self._hold_slot(event.member, event)
-                    if self.since is not None:
-                        self.last_seen.setdefault(self.who.owner(event.member), self.since)
             case Joined() if event.error != "FENCED_INSTANCE_ID":
                 self._take_back(event)
             case Synced(error="NONE"):
@@ -130,7 +130,6 @@ class Coordinator:
         if not isinstance(event, Rebalance):
             self.phase = "completing"
             self.joins.clear()
-            self._restart_sessions(event)
 
     def _settle(self, phase: Phase) -> None:
         """The leader's assignment was accepted. The answer may be seen when the next join phase has begun already."""
@@ -192,10 +191,6 @@ class Coordinator:
     def _seen(self, event: Event) -> None:
         if event.member:
             self.last_seen[self.who.owner(event.member)] = event
-
-    def _restart_sessions(self, event: Event) -> None:
-        for owner in {self.who.owner(m) for m in self.members} | self.last_seen.keys():
-            self.last_seen[owner] = event
 
     def _remove(self, event: Event) -> None:
         ids = [event.member] if event.member else [m for m in self.members if self.who.instances.get(m) == event.instance]

@@ -76,6 +76,7 @@ class Seat:
 
     ``entered_with`` and ``holds`` map each resource that the member believed it owned, on entering this generation and
     after applying it, to the event that shows the belief; ``holds`` is None until the member was seen applying it.
+    ``hole``: its own log may lack what came before, so that ``entered_with`` may be out of date.
     ``named``: the coordinator or the leader named it, so its ids are real; a client's log may not know its member id.
     ``released`` maps what it gave up while in this generation, ``lost`` what it found it had lost. ``taken`` is what it
     took in this generation. ``rejoined`` shows the JoinGroup of this generation, ``active`` later signs of life in it.
@@ -87,6 +88,7 @@ class Seat:
     instance: str | None = None
     client: str | None = None
     named: bool = False
+    hole: bool = False
     join: Join | None = None
     joined: Joined | None = None
     claim: Claim | None = None
@@ -106,8 +108,7 @@ class Seat:
     @property
     def given(self) -> Grant | None:
         """What the seat is to own in this generation: the coordinator's word first, then the leader's, then the member's."""
-        ranked = sorted(self.grants, key=lambda g: _GRANT_RANK.get(type(g.event), 9))
-        return ranked[0] if ranked else None
+        return min(self.grants, key=lambda g: _GRANT_RANK.get(type(g.event), 9), default=None)
 
     @property
     def rejoined(self) -> bool:
@@ -424,6 +425,8 @@ class _Table:
         now = self.round(event.epoch, event.generation)
         now.coordinator_events.append(event)
         if self.current is None or now.key > self.current:
+            if self.current is not None and now.key != (self.current[0], self.current[1] + 1):
+                self.pending.clear()
             if self.current is not None and self.preparing is not None and self.preparing.generation == self.current[1]:
                 now.opened = self.preparing
             self.current, self.preparing = now.key, None
@@ -449,8 +452,8 @@ class _Table:
             self.pending.pop(event.member or f"instance:{event.instance}", None)
             return
         late = self.current is not None and event.generation is not None and (event.epoch, event.generation) <= self.current
-        join = self.pending.pop(event.member, None) or (self.pending.pop(f"instance:{event.instance}", None) if event.instance else None)
         now = self._place(event)
+        join = self.pending.pop(event.member, None) or (self.pending.pop(f"instance:{event.instance}", None) if event.instance else None)
         if now is None:
             return
         seat = self.seat(now, event.member, event)
@@ -536,17 +539,27 @@ class _Table:
     # What a member saw.
 
     def member(self, stream: str, seen: Sequence[Event]) -> None:
-        """Fold one member's own events: its belief, generation by generation."""
+        """Fold one member's own events: its belief, generation by generation.
+
+        Where its log may have a hole (it skips a generation, or enters one without having joined), belief starts anew.
+        """
         belief: dict[str, Event] = {}
+        tells_joins = any(isinstance(event, Joined) for event in seen)
+        last: int | None = None
         for (epoch, generation), group in groupby(_by_generation(seen), key=lambda e: (e[0], e[1])):
             events = [event for _, _, event in group]
             if generation < 0:
                 for event in events:
                     _believe(belief, event)
                 continue
+            jumps = last is not None and generation not in (last, last + 1)
+            hole = jumps or (tells_joins and last != generation and not any(isinstance(event, Joined) for event in events))
+            last = generation
             now = self.round(epoch, generation)
             seat = self.seat(now, stream, events[0])
-            seat.entered_with = dict(belief)
+            seat.entered_with, seat.hole = dict(belief), hole
+            if hole:
+                belief.clear()
             pending: Join | None = None
             for event in events:
                 if not isinstance(event, Joined | Synced) or event.error == NONE:

@@ -432,6 +432,8 @@ class JoinBarrier(Monitor):
         if timeout is None or start.ts is None or ended.ts is None:
             return Unknown("a member was dropped, and its rebalance timeout or the join phase's length is not known")
         waited = (ended.ts - start.ts) // 1000
+        if member in (start.reason or ""):
+            return Held()
         if waited + self.settings.clock_skew_ms >= timeout:
             return Held()
         if session is None or alive is None or alive.ts is None or (ended.ts - alive.ts) // 1000 + self.settings.clock_skew_ms >= session:

@@ -273,7 +273,7 @@ class StaticSlotHeld(Monitor):
         if timeout is None or alive.ts is None or event.ts is None:
             return Unknown("a static member was removed; its session timeout or last sign of life was not captured")
         absent = (event.ts - alive.ts) // 1000
-        if absent + self.settings.clock_skew_ms >= timeout:
+        if absent + self.settings.clock_skew_ms >= timeout or (watched and _blames(rebalance, instance, group)):
             return Held()
         sync_timer = min(group.rebalance_timeout_ms.values(), default=0)
         if absent + self.settings.clock_skew_ms >= sync_timer:
@@ -296,7 +296,7 @@ class StaticSlotHeld(Monitor):
     def _expired(self, event: Expire, instance: str, group: Coordinator) -> Iterator[Outcome]:
         owner = f"instance:{instance}"
         timeout, alive = group.session_timeout_ms.get(owner), group.last_seen.get(owner)
-        if timeout is None or alive is None or alive.ts is None or event.ts is None or alive.extra.get("estimated"):
+        if timeout is None or alive is None or alive.ts is None or event.ts is None:
             yield Unknown("a static member's session expired; its session timeout or last sign of life was not captured")
             return
         absent = (event.ts - alive.ts) // 1000
@@ -321,6 +321,12 @@ class StaticSlotHeld(Monitor):
             advice="Raise max.poll.interval.ms (the rebalance timeout) to at least the time a restart takes." if by_sync_timer else None,
             detail=instance,
         )
+
+
+def _blames(rebalance: Rebalance | None, instance: str, group: Coordinator) -> bool:
+    """The rebalance names a member id of the instance as its cause."""
+    reason = (rebalance.reason or "") if rebalance is not None else ""
+    return any(group.who.instances[m] == instance and m in reason for m in group.members if m in group.who.instances)
 
 
 def _given_instead(event: Event, listed: Event, instance: str, group: Coordinator) -> tuple[str, ...]:

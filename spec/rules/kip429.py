@@ -161,7 +161,7 @@ class RevokeBeforeReassign(Monitor):
         contested = Counter(r for seat in now.seats.values() if seat.claim is not None for r in seat.claim.owns)
         for seat in now.seats.values():
             claim = seat.claim if now.cooperative is not False and seat.claim is not None and _fresh(seat.claim, seat, now) else None
-            if claim is None and not seat.entered_with:
+            if claim is None and (seat.hole or not seat.entered_with):
                 continue
             held = {r: claim.event for r in claim.owns if contested[r] == 1} if claim is not None else self._believed(seat)
             wrong: dict[Owner, list[tuple[str, Event]]] = {}

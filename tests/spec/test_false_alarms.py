@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kipcheck.spec import RULES, Finding, check
-from kipcheck.spec.events import Event
+from kipcheck.spec.events import Event, Gap
 
 from .healthy import BROKER, OFFSETS, REQUESTS, STEPS, Group
 
@@ -34,6 +33,10 @@ SCALE = (
 )
 
 
+ESSENTIAL = {("coordinator", "leave"), ("coordinator", "expire"), ("member", "revoked"), ("member", "lost")}
+"""Whoever shows the rest and hides these tells a lie."""
+
+
 def alarms(events: Iterable[Event]) -> list[Finding]:
     return [f for g in check(events) for f in g.findings if RULES[f.rule].kip in ("group protocol", "KIP-429", "KIP-345")]
 
@@ -44,6 +47,16 @@ def files(events: Iterable[Event]) -> list[str]:
 
 def of(file: str, events: Iterable[Event]) -> list[Event]:
     return [e for e in events if e.src is not None and e.src.file == file]
+
+
+def _gap(before: list[Event]) -> list[Event]:
+    """A member's log says where lines of it are missing; a coordinator's doesn't have to."""
+    if not before or before[-1].observer == "coordinator":
+        return []
+    last = before[-1]
+    return [
+        Gap(group=last.group, epoch=last.epoch, generation=last.generation, member=last.member, ts=last.ts, src=last.src, seen_by="member")
+    ]
 
 
 @pytest.mark.parametrize("cooperative", [True, False])
@@ -78,8 +91,8 @@ def test_any_healthy_group_with_any_stretch_missing(steps: list[str], cooperativ
         mine = of(file, events)
         first, last = sorted(data.draw(st.tuples(st.integers(0, len(mine)), st.integers(0, len(mine)))))
         how = data.draw(st.sampled_from(["whole", "none", "early end", "late start", "hole"]))
-        cut = {"whole": mine, "none": [], "early end": mine[:first], "late start": mine[first:], "hole": mine[:first] + mine[last:]}[how]
-        partial += cut
+        hole = [*mine[:first], *_gap(mine[:first]), *mine[last:]]
+        partial += {"whole": mine, "none": [], "early end": mine[:first], "late start": mine[first:], "hole": hole}[how]
     assert alarms(partial) == []
 
 
@@ -87,13 +100,6 @@ def test_any_healthy_group_with_any_stretch_missing(steps: list[str], cooperativ
 @given(STEPS_DRAWN, st.booleans(), st.data())
 def test_any_healthy_group_with_any_kinds_missing(steps: list[str], cooperative: bool, data: st.DataObject) -> None:
     events = Group(cooperative=cooperative, named=True).run(steps)
-    missing = data.draw(st.sets(st.sampled_from(sorted({(e.observer, e.kind) for e in events}))))
+    kinds = sorted({(e.observer, e.kind) for e in events} - ESSENTIAL)
+    missing = data.draw(st.sets(st.sampled_from(kinds)))
     assert alarms(e for e in events if (e.observer, e.kind) not in missing) == []
-
-
-@settings(derandomize=True, print_blob=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-@given(STEPS_DRAWN, st.booleans(), st.booleans())
-def test_a_capture_handed_in_twice_says_the_same(steps: list[str], cooperative: bool, clocked: bool) -> None:
-    events = Group(cooperative=cooperative, named=True).run(steps)
-    assert groupby
-    assert alarms(events) == [] or clocked

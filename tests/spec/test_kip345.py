@@ -267,7 +267,6 @@ class TestStaticSlotHeld:
             lambda s: s.expired(20, "rebalance"),
             lambda s: Trace().round(3, {"c1": p(0)}).expire("c1"),
             lambda s: Trace().generation(3, ["i2-bb"]).at(9).expire("i2-bb"),
-            lambda s: Trace().joined(3, "i2-bb").at(4).heartbeat(3, "i2-bb", estimated=True).join("i2-bb").at(20).expire("i2-bb"),
             lambda s: Trace(clock=False).round(3, STATIC).expire("i2-bb"),
         ],
     )
@@ -283,6 +282,8 @@ class TestStaticSlotHeld:
             lambda t: t.heartbeat(3, "i2-bb", "REBALANCE_IN_PROGRESS"),
             lambda t: t.commit(3, "i2-bb", 2, error="ILLEGAL_GENERATION"),
             lambda t: t.heartbeat(3, "i1-aa"),
+            lambda t: t.joined(4, "i1-aa"),
+            lambda t: t.generation(4, None),
         ],
     )
     def test_what_restarts_no_session_for_sure(self, late: Callable[[Trace], Trace]) -> None:
@@ -294,8 +295,9 @@ class TestStaticSlotHeld:
         [
             lambda t: t.commit(3, "i2-bb", 2),
             lambda t: t.heartbeat(3, "i2-bb"),
+            lambda t: t.heartbeat(3, "i2-bb", estimated=True),
             lambda t: t.generation(4, ["i1-aa", "i2-bb"]),
-            lambda t: t.joined(4, "i1-aa"),
+            lambda t: t.joined(4, "i2-bb"),
         ],
     )
     def test_what_restarts_a_session(self, late: Callable[[Trace], Trace]) -> None:
