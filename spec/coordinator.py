@@ -71,7 +71,8 @@ class Coordinator:
                 self.loading = False
             case Assignment():
                 self._reach(event.generation, event)
-                self._settle("empty" if event.members == {} else "stable")
+                if not event.extra.get("estimated"):
+                    self._settle("empty" if event.members == {} else "stable")
                 self._list(event, event.members)
                 for member, info in (event.members or {}).items():
                     self._session_timeout(self.who.owner(member), info.session_timeout_ms)

@@ -9,6 +9,8 @@ A *seat* is one slot of one generation: a dynamic member, or a group.instance.id
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
@@ -46,6 +48,10 @@ ProtocolType = Literal["consumer", "connect"]
 COOPERATIVE = frozenset({"cooperative-sticky", "stream", "compatible", "sessioned"})
 EAGER = frozenset({"range", "roundrobin", "sticky", "default"})
 CONNECT = frozenset({"default", "compatible", "sessioned"})
+
+
+_Content = tuple[object, ...]
+_MADE_UP = re.compile(r"@.*#\d+$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,29 +202,63 @@ def by_clock(events: Iterable[Event]) -> list[Event]:
 
 def distinct(events: Sequence[Event]) -> list[Event]:
     """Each event once, although a log was handed in twice. Without a time, a file's own repetitions count."""
+    same = _copied_logs(events)
+    if same:
+        events = [replace(e, member=same[e.member]) if e.member in same else e for e in events]
     dropped: set[int] = set()
     clocked = sorted((e.ts, i) for i, e in enumerate(events) if e.ts is not None)
     for _, moment in groupby(clocked, key=lambda c: c[0]):
         indices = [i for _, i in moment]
         if len(indices) > 1:
-            seen: set[tuple[object, ...]] = set()
+            seen: set[_Content] = set()
             for index in indices:
-                key = _content(events[index])
-                (dropped.add(index) if key in seen else seen.add(key))
-    kept: dict[tuple[object, ...], int] = {}
-    count: dict[tuple[str, tuple[object, ...]], int] = {}
+                content = _content(events[index])
+                (dropped.add(index) if content in seen else seen.add(content))
+    kept: Counter[_Content] = Counter()
+    count: Counter[tuple[str, _Content]] = Counter()
     unclocked = [i for i, e in enumerate(events) if e.ts is None]
     for index in unclocked if len({_file(events[i]) for i in unclocked}) > 1 else ():
-        key, file = _content(events[index]), _file(events[index])
-        count[file, key] = count.get((file, key), 0) + 1
-        if count[file, key] <= kept.get(key, 0):
+        content, file = _content(events[index]), _file(events[index])
+        count[file, content] += 1
+        if count[file, content] <= kept[content]:
             dropped.add(index)
         else:
-            kept[key] = count[file, key]
+            kept[content] += 1
     return [e for i, e in enumerate(events) if i not in dropped]
 
 
-def _content(event: Event) -> tuple[object, ...]:
+def _copied_logs(events: Sequence[Event]) -> dict[str, str]:
+    """Member ids that a reader made up for one client (``client@place#life``), by the one whose log says the same at the same times.
+
+    Two processes of one client.id may log alike at one moment; they don't take the same work, at the same time, throughout.
+    """
+    logs: dict[str, dict[_Content, tuple[int | None, bool]]] = {}
+    for event in events:
+        if event.member and _MADE_UP.search(event.member):
+            content = _content(replace(event, member=None))
+            logs.setdefault(event.member, {})[content] = (event.ts, bool(event.resources))
+    same: dict[str, str] = {}
+    first: dict[_Content, str] = {}
+    for member in sorted(logs):
+        works = (content for content, (_, works) in logs[member].items() if works)
+        others = {other: None for content in works if (other := first.setdefault(content, member)) != member}
+        copied = next((other for other in others if _agree(logs[other], logs[member])), None)
+        if copied is not None:
+            same[member] = copied
+    return same
+
+
+def _agree(one: Mapping[_Content, tuple[int | None, bool]], other: Mapping[_Content, tuple[int | None, bool]]) -> bool:
+    """Whether two logs say the same as far as both reach."""
+    times = [[ts for ts, _ in log.values() if ts is not None] for log in (one, other)]
+    if not all(times):
+        return all(a == b for a, b in zip(one, other, strict=False))
+    begin, end = max(map(min, times)), min(map(max, times))
+    first, second = ({c for c, (ts, _) in log.items() if ts is not None and begin <= ts <= end} for log in (one, other))
+    return first == second
+
+
+def _content(event: Event) -> _Content:
     """What an event says, apart from where it was read."""
     return (type(event), *(_hashable(getattr(event, f.name)) for f in fields(event) if f.compare and f.name != "src"))
 

@@ -110,7 +110,7 @@ class Groups:
             assignment=record.assignment,
             members=record.members,
             src=src,
-            extra=record.extra,
+            extra=record.extra if record.written else {**record.extra, "estimated": True},
         )
 
 

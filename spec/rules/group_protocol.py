@@ -83,7 +83,7 @@ class GenerationIncreases(Monitor):
         self.last[key] = event
         if before is None or before.generation is None:
             return
-        if event.generation >= before.generation:
+        if event.generation > before.generation or (event.generation == before.generation and not _other_members(before, event, group)):
             yield from (Held(),) if event.generation > before.generation or stream else ()
         else:
             yield Broken(
@@ -91,13 +91,28 @@ class GenerationIncreases(Monitor):
                 generation=event.generation,
                 members=(stream,) if stream else (),
                 resources=(),
-                message=f"The generation fell from {before.generation} to {event.generation} under one coordinator epoch.",
+                message=_fell(before.generation, event.generation),
                 argument=(
                     shown(before, f"the coordinator was at generation {before.generation}"),
                     shown(event, f"later, with no failover or reload in between, it was at generation {event.generation}"),
                 ),
                 detail=event.kind,
             )
+
+
+def _other_members(before: Event, event: Event, group: Coordinator) -> bool:
+    """Both list the members of their generation, and the slots are not the same: a join phase completed in between."""
+    if not isinstance(before, GenerationStarted) or not isinstance(event, GenerationStarted):
+        return False
+    if before.members is None or event.members is None:
+        return False
+    return {group.who.owner(m) for m in before.members} != {group.who.owner(m) for m in event.members}
+
+
+def _fell(before: int, now: int) -> str:
+    if now == before:
+        return f"Two join phases completed with the same generation {now}, with other members, under one coordinator epoch."
+    return f"The generation fell from {before} to {now} under one coordinator epoch."
 
 
 class OneAssignmentPerGeneration(Monitor):
@@ -300,6 +315,10 @@ class ZombieCommitRejected(Monitor):
             yield self._broken(event, removed, f"the coordinator removed {event.member} from the group")
         elif group.generation is None or event.generation is None:
             yield Unknown("the coordinator's current generation is not known here")
+        elif event.generation == group.generation and group.complete and removed is None and not _present(event.member, group):
+            listed = next(iter(group.members.values()), None)
+            if precedes_for_sure(listed, event, self.settings):
+                yield self._broken(event, listed, f"generation {group.generation} has the members {', '.join(sorted(group.members))}")
         elif event.generation >= group.generation:
             yield from (Held(),) if event.generation == group.generation else ()
         elif precedes_for_sure(group.since, event, self.settings):
@@ -320,6 +339,11 @@ class ZombieCommitRejected(Monitor):
             ),
             advice="Offsets of another owner may have been overwritten: compare the committed offsets with the new owner's progress.",
         )
+
+
+def _present(member: str, group: Coordinator) -> bool:
+    """The member, or another id of its slot, is in the current generation."""
+    return group.who.owner(member) in {group.who.owner(m) for m in group.members}
 
 
 def follows(event: GenerationStarted, group: Coordinator) -> bool:

@@ -119,7 +119,7 @@ class StaticReturnNoRebalance(Monitor):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.back: dict[str, tuple[Replace, bool]] = {}
+        self.back: dict[str, tuple[Replace | Join, bool]] = {}
         """Per instance: its last return, and whether the group was known to be stable then."""
         self.other_cause: Event | None = None
 
@@ -129,6 +129,9 @@ class StaticReturnNoRebalance(Monitor):
                 if event.instance in self.back:
                     yield Held()
                 self.back[event.instance] = (event, group.phase == "stable")
+                self.other_cause = None
+            case Join(member="" | None) if event.instance in group.static and group.phase == "stable":
+                self.back.setdefault(event.instance or "", (event, True))
                 self.other_cause = None
             case GenerationStarted() | Gap() | Load():
                 yield from self._all_held()
@@ -161,7 +164,7 @@ class StaticReturnNoRebalance(Monitor):
         yield Broken(
             epoch=event.epoch,
             generation=event.generation,
-            members=tuple(m for m in (back.old_member, back.member) if m),
+            members=tuple(m for m in _ids(back) if m != back.instance),
             resources=(),
             message=f"Instance {back.instance} came back to a stable group in generation {event.generation}, and the group rebalanced for it.",
             argument=(
@@ -177,16 +180,21 @@ class StaticReturnNoRebalance(Monitor):
             detail=back.instance or "",
         )
 
-    def _caused(self, event: Rebalance, back: Replace) -> bool:
+    def _caused(self, event: Rebalance, back: Replace | Join) -> bool:
         reason = event.reason or ""
         if "selectedProtocol" in reason or "selected protocol" in reason or "pending sync" in reason:
             return False
-        ids = [i for i in (back.instance, back.member, back.old_member) if i]
         if reason:
-            return "static member" in reason.lower() and any(i in reason for i in ids)
+            return "static member" in reason.lower() and any(i in reason for i in _ids(back))
         if self.other_cause is not None:
             return False
         return back.ts is None or event.ts is None or event.ts - back.ts <= (self.soon_ms + self.settings.clock_skew_ms) * 1000
+
+
+def _ids(back: Replace | Join) -> list[str]:
+    """Whatever names the member that came back."""
+    old_member = back.old_member if isinstance(back, Replace) else None
+    return [i for i in (back.instance, old_member, back.member) if i]
 
 
 class StaticSlotHeld(Monitor):
@@ -276,7 +284,8 @@ class StaticSlotHeld(Monitor):
         if absent + self.settings.clock_skew_ms >= timeout or (watched and _blames(rebalance, instance, group)):
             return Held()
         sync_timer = min(group.rebalance_timeout_ms.values(), default=0)
-        if absent + self.settings.clock_skew_ms >= sync_timer:
+        told = watched and rebalance is not None and bool(rebalance.reason)
+        if not told and absent + self.settings.clock_skew_ms >= sync_timer:
             return Unknown("a static member was removed; the sync timer may have done so (KAFKA-12890), which was not captured")
         given = _given_instead(event, listed, instance, group)
         return Broken(
@@ -284,10 +293,10 @@ class StaticSlotHeld(Monitor):
             generation=event.generation,
             members=(),
             resources=given,
-            message=f"Instance {instance} was dropped {absent} ms after its last sign of life; its session timeout is {timeout} ms.",
+            message=f"Instance {instance} was dropped {absent} ms after its session timeout of {timeout} ms was last started anew.",
             argument=(
                 shown(listed, f"instance {instance} is a member; its session timeout is {timeout} ms"),
-                shown(alive, f"its last sign of life, {absent} ms before"),
+                shown(alive, f"here, {absent} ms before it was dropped, that time began anew"),
                 shown(event, f"generation {event.generation} is without it" + (f" and gives {names(given)} to others" if given else "")),
             ),
             detail=instance,
@@ -295,7 +304,8 @@ class StaticSlotHeld(Monitor):
 
     def _expired(self, event: Expire, instance: str, group: Coordinator) -> Iterator[Outcome]:
         owner = f"instance:{instance}"
-        timeout, alive = group.session_timeout_ms.get(owner), group.last_seen.get(owner)
+        listed = self.slots[instance][0] if instance in self.slots else None
+        timeout, alive = group.session_timeout_ms.get(owner), group.last_seen.get(owner, listed)
         if timeout is None or alive is None or alive.ts is None or event.ts is None:
             yield Unknown("a static member's session expired; its session timeout or last sign of life was not captured")
             return
@@ -309,9 +319,9 @@ class StaticSlotHeld(Monitor):
             generation=event.generation if event.generation is not None else group.generation,
             members=(event.member,) if event.member else (),
             resources=(),
-            message=f"Instance {instance} was removed {absent} ms after its last sign of life; its session timeout is {timeout} ms.",
+            message=f"Instance {instance} was removed {absent} ms after its session timeout of {timeout} ms was last started anew.",
             argument=(
-                shown(alive, f"instance {instance} was alive; its session timeout is {timeout} ms"),
+                shown(alive, f"here the session timeout of instance {instance}, {timeout} ms, began anew"),
                 shown(event, f"{absent} ms later the coordinator removed it"),
             ),
             severity="warning" if by_sync_timer else None,

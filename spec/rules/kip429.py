@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from ..events import NONE, Commit, Event, Heartbeat
+from ..events import NONE, Assignment, Commit, Event, Heartbeat, Sync
 from ..results import Argument, Broken, Held, Outcome, Settings, Unknown, shown
 from ..rounds import EAGER, Claim, Owner, Owns, Round, Seat
 from ..rule import Monitor, Rule
@@ -33,7 +33,7 @@ class ExclusiveAssignment(Monitor):
         given = 0
         for seat in now.seats.values():
             given += bool(seat.grants)
-            for resource, event in _granted(seat).items():
+            for resource, event in _given(seat, now).items():
                 holders.setdefault(resource, []).append((seat, event))
         if given < 2:
             return
@@ -60,6 +60,17 @@ class ExclusiveAssignment(Monitor):
 def _apart(held: Sequence[tuple[Seat, Event]], now: Round) -> list[tuple[Seat, Event]]:
     """The sightings of seats that are another member than some other seat among them."""
     return [(seat, event) for seat, event in held if len(held) > 1 and any(now.apart(seat, other) for other, _ in held)]
+
+
+def _given(seat: Seat, now: Round) -> dict[str, Event]:
+    """What the seat is to own by its best sighting, and by each whole assignment that gives a resource twice in itself."""
+    best = seat.given
+    given = dict.fromkeys(best.owns, best.event) if best is not None else {}
+    for grant in seat.grants:
+        if isinstance(grant.event, Assignment | Sync) and grant.event.assignment is not None:
+            times = Counter(r for owns in grant.event.assignment.values() for r in owns)
+            given.update({r: grant.event for r in grant.owns if times[r] > 1})
+    return given
 
 
 def _granted(seat: Seat) -> dict[str, Event]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from kipcheck.spec import RULES, check
 from kipcheck.spec.coordinator import Coordinator
 from kipcheck.spec.events import Event, Source
@@ -87,6 +88,50 @@ class TestDistinct:
         trace = Trace(clock=False).generation(1, ["c1"]).generation(2, ["c1"])
         assert broken(self.twice(trace)) == []
         assert broken(trace.events() * 2) == ["generation-increases"]
+
+
+class TestCopiedLogs:
+    """Of a client whose log shows no member id, so that the reader made one up."""
+
+    def log(self, file: str, *, clock: bool = True, work: int = 0) -> Trace:
+        trace, member = Trace(clock=clock, file=file), f"app@{file}#1"
+        trace.add("joined", 1, member, seen_by="member").own("assigned", 1, member, work)
+        trace.own("revoked", 1, member, work).add("joined", 2, member, seen_by="member")
+        return trace.own("assigned", 2, member, work)
+
+    @pytest.mark.parametrize("clock", [True, False])
+    @pytest.mark.parametrize("part", [slice(None), slice(0, 3), slice(0, 2)])
+    def test_a_copy_or_an_earlier_copy_is_the_same_member(self, clock: bool, part: slice) -> None:
+        events = self.log("a.log", clock=clock).events() + self.log("b.log", clock=clock).events()[part]
+        assert {e.member for e in distinct(events)} == {"app@a.log#1"}
+        assert broken(events) == []
+
+    def test_a_later_copy_too(self) -> None:
+        events = self.log("a.log").events() + self.log("b.log").events()[2:]
+        assert len(distinct(events)) == 5
+
+    def test_two_processes_of_one_client(self) -> None:
+        apart = self.log("a.log").events() + self.log("b.log", work=1).events()
+        assert len({e.member for e in distinct(apart)}) == 2
+        other_times = self.log("b.log").at(0.07).rows
+        late = Trace(file="b.log")
+        late.rows = [row | {"ts": str(row["ts"]).replace("0000Z", "7000Z")} for row in other_times]
+        assert len({e.member for e in distinct(self.log("a.log").events() + late.events())}) == 2
+        assert broken(self.log("a.log").events() + late.events()) == ["exclusive-ownership", "exclusive-ownership"]
+
+    def test_one_moment_alike_does_not_tell(self) -> None:
+        events = self.log("a.log").events()
+        other = Trace(file="b.log").add("joined", 1, "app@b.log#1", seen_by="member").own("assigned", 1, "app@b.log#1", 0)
+        other.own("assigned", 1, "app@b.log#1", 5)
+        assert len({e.member for e in distinct(events + other.events())}) == 2
+
+    def test_idle_ones_are_left_alone(self) -> None:
+        idle = [e for f in ("a.log", "b.log") for e in Trace(file=f).own("assigned", 1, f"app@{f}#1").events()]
+        assert len(distinct(idle)) == 2
+
+    def test_real_ids_are_never_the_same(self) -> None:
+        events = Trace().at(1).own("assigned", 1, "m1", 0).at(1).own("assigned", 1, "m2", 0)
+        assert broken(events) == ["exclusive-ownership"]
 
 
 class TestLives:
