@@ -43,6 +43,11 @@ def precedes_for_sure(earlier: Event | None, later: Event, settings: Settings) -
     return later.ts - earlier.ts > margin
 
 
+def elapsed_ms(earlier: Event | None, later: Event) -> int | None:
+    """Milliseconds from one event to the other, None unless both have a time."""
+    return None if earlier is None or earlier.ts is None or later.ts is None else (later.ts - earlier.ts) // 1000
+
+
 class GenerationIncreases(Monitor):
     """Each observer kind is compared with itself: a join phase's end, a stored assignment, a member's JoinGroup answers."""
 
@@ -452,15 +457,13 @@ class JoinBarrier(Monitor):
     def _dropped(self, member: str, event: GenerationStarted, phase: _JoinPhase, group: Coordinator) -> Outcome:
         owner = group.who.owner(member)
         timeout, session = group.rebalance_timeout_ms.get(owner), group.session_timeout_ms.get(owner)
-        start, ended, alive = phase.start, phase.ended, phase.alive.get(owner)
-        if timeout is None or start.ts is None or ended.ts is None:
+        start, skew = phase.start, self.settings.clock_skew_ms
+        waited, silent = elapsed_ms(start, phase.ended), elapsed_ms(phase.alive.get(owner), phase.ended)
+        if timeout is None or waited is None:
             return Unknown("a member was dropped, and its rebalance timeout or the join phase's length is not known")
-        waited = (ended.ts - start.ts) // 1000
-        if member in (start.reason or ""):
+        if member in (start.reason or "") or waited + skew >= timeout:
             return Held()
-        if waited + self.settings.clock_skew_ms >= timeout:
-            return Held()
-        if session is None or alive is None or alive.ts is None or (ended.ts - alive.ts) // 1000 + self.settings.clock_skew_ms >= session:
+        if session is None or silent is None or silent + skew >= session:
             return Unknown("a member was dropped; its session may have run out, which was not captured")
         return Broken(
             epoch=event.epoch,
@@ -508,7 +511,7 @@ class RebalanceWithinTimeout(Monitor):
         match event:
             case Rebalance():
                 self.waiting = None
-            case Join() if group.phase == "preparing":
+            case Join():
                 self.waiting = self.waiting or event
             case GenerationStarted() if group.rebalance is not None and follows(event, group):
                 yield from self._length(event, group.rebalance, group)
@@ -518,16 +521,15 @@ class RebalanceWithinTimeout(Monitor):
     def _length(self, event: GenerationStarted, start: Rebalance, group: Coordinator) -> Iterator[Outcome]:
         known = group.rebalance_timeout_ms
         concerned = {group.who.owner(m) for m in (*group.members, *(event.members or ()), *group.joins)}
-        if not concerned or start.ts is None or event.ts is None or any(owner not in known for owner in concerned):
+        took, waited = elapsed_ms(start, event), elapsed_ms(self.waiting, event)
+        if not concerned or took is None or any(owner not in known for owner in concerned):
             yield Unknown("rebalance timeouts or time stamps were not captured")
             return
         bound = max(known[owner] for owner in concerned)
-        waiting = self.waiting
-        since = max(start.ts, waiting.ts) if waiting is not None and waiting.ts is not None else start.ts
-        took = (event.ts - since) // 1000
+        took = min(took, waited) if waited is not None else took
         if took <= bound + TIMER_SLACK_MS + self.settings.clock_skew_ms:
             yield Held()
-        elif waiting is None and any(m in group.who.instances for m in group.members):
+        elif self.waiting is None and any(m in group.who.instances for m in group.members):
             yield Unknown("only absent static members were waited for, as far as was captured")
         else:
             yield Broken(

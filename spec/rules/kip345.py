@@ -28,7 +28,7 @@ from ..events import (
 from ..results import Broken, Held, Outcome, Settings, Unknown, shown
 from ..rounds import Grant, Round
 from ..rule import Monitor, Rule
-from .group_protocol import names, precedes_for_sure
+from .group_protocol import elapsed_ms, names, precedes_for_sure
 
 
 class StaticAssignmentKept(Monitor):
@@ -54,7 +54,7 @@ class StaticAssignmentKept(Monitor):
 
     def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
         for seat in now.seats.values():
-            if seat.instance is None or len(seat.ids) < 2:
+            if len(seat.ids) < 2:
                 continue
             per_id: dict[str, Grant] = {}
             for grant in seat.grants:
@@ -91,7 +91,7 @@ class StaticAssignmentKept(Monitor):
                 relaxed="KAFKA-9801: in 2.3 and 2.4 a return before the leader's SyncGroup got an empty assignment"
                 if came_while_completing
                 else None,
-                detail=seat.instance,
+                detail=seat.instance or "",
             )
 
 
@@ -139,7 +139,7 @@ class StaticReturnNoRebalance(Monitor):
                 self.other_cause = event
             case Leave() | Expire():
                 self.other_cause = event
-            case Rebalance() if self.back:
+            case Rebalance():
                 yield from self._judge(event)
             case _:
                 pass
@@ -188,7 +188,7 @@ class StaticReturnNoRebalance(Monitor):
             return "static member" in reason.lower() and any(i in reason for i in _ids(back))
         if self.other_cause is not None:
             return False
-        return back.ts is None or event.ts is None or event.ts - back.ts <= (self.soon_ms + self.settings.clock_skew_ms) * 1000
+        return (elapsed_ms(back, event) or 0) <= self.soon_ms + self.settings.clock_skew_ms
 
 
 def _ids(back: Replace | Join) -> list[str]:
@@ -278,9 +278,9 @@ class StaticSlotHeld(Monitor):
             or event.generation not in (listed.generation, listed.generation + 1)
         ):
             return Unknown("a static member was removed; the requests in between were not captured")
-        if timeout is None or alive.ts is None or event.ts is None:
+        absent = elapsed_ms(alive, event)
+        if timeout is None or absent is None:
             return Unknown("a static member was removed; its session timeout or last sign of life was not captured")
-        absent = (event.ts - alive.ts) // 1000
         if absent + self.settings.clock_skew_ms >= timeout or (watched and _blames(rebalance, instance, group)):
             return Held()
         sync_timer = min(group.rebalance_timeout_ms.values(), default=0)
@@ -306,10 +306,10 @@ class StaticSlotHeld(Monitor):
         owner = f"instance:{instance}"
         listed = self.slots[instance][0] if instance in self.slots else None
         timeout, alive = group.session_timeout_ms.get(owner), group.last_seen.get(owner, listed)
-        if timeout is None or alive is None or alive.ts is None or event.ts is None:
+        absent = elapsed_ms(alive, event)
+        if timeout is None or absent is None:
             yield Unknown("a static member's session expired; its session timeout or last sign of life was not captured")
             return
-        absent = (event.ts - alive.ts) // 1000
         if absent + self.settings.clock_skew_ms >= timeout:
             yield Held()
             return

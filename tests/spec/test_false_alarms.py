@@ -12,6 +12,7 @@ from kipcheck.spec import RULES, Finding, check
 from kipcheck.spec.events import Event, Gap
 
 from .healthy import BROKER, OFFSETS, REQUESTS, STEPS, Group
+from .trace_builder import Trace, broken, p
 
 STEPS_DRAWN = st.lists(st.sampled_from(STEPS), max_size=14).map(lambda steps: ["dynamic", *steps])
 SCALE = (
@@ -33,6 +34,7 @@ SCALE = (
 )
 
 
+ADMIN = "member was removed by an admin"
 ESSENTIAL = {("coordinator", "leave"), ("coordinator", "expire"), ("member", "revoked"), ("member", "lost")}
 """Whoever shows the rest and hides these tells a lie."""
 
@@ -103,3 +105,230 @@ def test_any_healthy_group_with_any_kinds_missing(steps: list[str], cooperative:
     kinds = sorted({(e.observer, e.kind) for e in events} - ESSENTIAL)
     missing = data.draw(st.sets(st.sampled_from(kinds)))
     assert alarms(e for e in events if (e.observer, e.kind) not in missing) == []
+
+
+# What looks like a violation and is documented to be legal (reference names in the comments of each case).
+
+LEGAL: dict[str, Trace] = {
+    "a member that the coordinator removed goes on believing until it learns it": (
+        Trace()
+        .round(1, {"c1": p(0), "c2": p(1)})
+        .own("assigned", 1, "c1", 0)
+        .own("assigned", 1, "c2", 1)
+        .at(50)
+        .expire("c1")
+        .rebalance(1)
+        .round(2, {"c2": p(0, 1)}, {"c2": p(1)})
+        .own("assigned", 2, "c2", 0)
+        .commit(1, "c1", 0, error="UNKNOWN_MEMBER_ID")
+        .own("lost", 1, "c1", 0)
+    ),
+    "a member that polls too rarely leaves without a callback": (
+        Trace()
+        .round(1, {"c1": p(0), "c2": p(1)})
+        .own("assigned", 1, "c1", 0)
+        .leave("c1", reason="consumer poll timeout has expired.")
+        .rebalance(1)
+        .round(2, {"c2": p(0, 1)}, {"c2": p(1)})
+        .own("assigned", 2, "c2", 0, 1)
+        .at(500)
+        .own("lost", 1, "c1", 0)
+    ),
+    "a static member that misses the rebalance timeout stays, with its old claim": (
+        Trace()
+        .round(1, {"i1-aa": p(0, 1), "c2": []})
+        .at(10)
+        .rebalance(1)
+        .join("c2")
+        .at(71)
+        .generation(2, ["i1-aa", "c2"])
+        .joined(2, "c2")
+        .stored(2, {"i1-aa": p(0), "c2": p(1)}, members={"i1-aa": {"instance": "i1", "owned": [], "owned_generation": -1}, "c2": {}})
+        .heartbeat(1, "i1-aa", "ILLEGAL_GENERATION")
+    ),
+    "a replaced process believes until it closes": (
+        Trace()
+        .round(1, {"i1-aa": p(0)})
+        .own("assigned", 1, "i1-aa", 0)
+        .replace(1, "i1-aa", "i1-bb")
+        .joined(1, "i1-bb")
+        .synced(1, "i1-bb", p(0))
+        .own("assigned", 1, "i1-bb", 0)
+        .heartbeat(1, "i1-aa", "FENCED_INSTANCE_ID")
+        .own("lost", 1, "i1-aa", 0)
+    ),
+    "a member that is removed between JoinGroup and SyncGroup": (
+        Trace()
+        .join("c1", p(0), 1)
+        .join("c2")
+        .generation(2, ["c1", "c2"])
+        .joined(2, "c1", "c2")
+        .at(50)
+        .expire("c1")
+        .synced(2, "c1", None, "UNKNOWN_MEMBER_ID")
+        .rebalance(2)
+        .round(3, {"c2": p(0)})
+    ),
+    "a failover brings back the id that a replacement had ended": (
+        Trace()
+        .round(1, {"i1-aa": p(0)})
+        .replace(1, "i1-aa", "i1-bb")
+        .joined(2, "i1-bb")
+        .failover()
+        .add("load", 1)
+        .heartbeat(2, "i1-bb", "FENCED_INSTANCE_ID")
+        .heartbeat(1, "i1-aa")
+        .commit(1, "i1-aa", 0)
+    ),
+    "the sync timer rebalances for an id that is long replaced": (
+        Trace()
+        .round(1, {"i1-aa": p(0), "c2": p(1)})
+        .at(5)
+        .replace(1, "i1-aa", "i1-bb")
+        .synced(1, "i1-bb", p(0))
+        .at(60)
+        .rebalance(1, "Removing Set(i1-aa) on pending sync request expiration")
+        .round(2, {"i1-bb": p(0), "c2": p(1)}, {"c2": p(1)})
+    ),
+    "a pending member leaves and the group rebalances": (
+        Trace()
+        .round(1, {"c1": p(0)})
+        .joined(-1, "c9", error="MEMBER_ID_REQUIRED")
+        .leave("c9", pending=True)
+        .rebalance(1, "explicit leave")
+        .round(2, {"c1": p(0)}, {"c1": p(0)})
+    ),
+    "a second JoinGroup of one member overwrites the parked one": (
+        Trace()
+        .round(1, {"c1": p(0)})
+        .rebalance(1)
+        .join("c1", p(0), 1)
+        .join("c1", p(0), 1)
+        .generation(2, ["c1"])
+        .joined(2, "c1")
+        .synced(2, "c1", p(0))
+    ),
+    "a leader's JoinGroup is answered at the next completion only": (
+        Trace().round(1, {"i1-aa": p(0)}).replace(1, "i1-aa", "i1-bb").join("c2").rebalance(1).round(2, {"i1-bb": p(0), "c2": []})
+    ),
+    "an unanswered SyncGroup of a member that an administrator removed": (
+        Trace()
+        .join("c1")
+        .join("c2")
+        .generation(1, ["c1", "c2"])
+        .joined(1, "c1", "c2")
+        .sync(1, "c2", {})
+        .leave("c2", reason=ADMIN)
+        .rebalance(1)
+        .round(2, {"c1": p(0)})
+    ),
+    "an orphan of a cooperative group whose static member is away": (
+        Trace()
+        .round(1, {"i1-aa": p(0, 1)})
+        .at(10)
+        .rebalance(1)
+        .join("c2")
+        .at(71)
+        .generation(2, ["i1-aa", "c2"])
+        .joined(2, "c2")
+        .sync(2, "c2", {"i1-aa": p(0), "c2": []})
+        .synced(2, "c2", [])
+        .at(80)
+        .rebalance(2, "Leader c2 re-joining")
+        .join("c2")
+        .at(141)
+        .generation(3, ["i1-aa", "c2"])
+        .joined(3, "c2")
+        .sync(3, "c2", {"i1-aa": p(0), "c2": []})
+        .synced(3, "c2", [])
+    ),
+    "a wakeup within the revoke callback leaves the member with its partitions": (
+        Trace(protocol="range")
+        .joined(1, "c1")
+        .own("assigned", 1, "c1", 0)
+        .joined(2, "c1")
+        .own("assigned", 2, "c1")
+        .own("assigned", 2, "c2", 1)
+    ),
+    "generation 0 of a group that was just created": (
+        Trace()
+        .rebalance(0, "Adding new member c1")
+        .join("c1")
+        .generation(1, ["c1"])
+        .joined(1, "c1")
+        .add("load", 0, None, epoch=1)
+        .heartbeat(0, "c1", epoch=1)
+    ),
+    "members without generations": (
+        Trace()
+        .own("assigned", None, "c1", 0)
+        .own("revoked", None, "c1", 0)
+        .own("assigned", None, "c2", 0)
+        .heartbeat(None, "c1")
+        .commit(None, "c2", 0)
+    ),
+    "two clients of one client.id": (
+        Trace()
+        .own("assigned", 1, "app@a.log#1", 0, client="app")
+        .own("assigned", 1, "app@b.log#1", 1, client="app")
+        .stored(1, {"app-x": p(0), "app-y": p(1)}, members={"app-x": {}, "app-y": {}})
+    ),
+    "a consumer of the next protocol commits with its own epoch": (
+        Trace()
+        .round(1, {"c1": p(0)})
+        .add("gap", reason="KIP-848 consumer protocol: out of scope")
+        .commit(7, "u1", 0)
+        .commit(6, "u2", 1)
+        .commit(7, "u1", 0)
+    ),
+    "a group that commits only": Trace().commit(-1, "", 0).commit(-1, None, 1).commit(5, "c1", 2),
+    "a heartbeat in flight": Trace().generation(1, ["c1"]).at(9).generation(2, ["c1"]).at(9.4).heartbeat(1, "c1", estimated=True),
+}
+
+
+@pytest.mark.parametrize("what", LEGAL)
+def test_documented_behaviour_is_legal(what: str) -> None:
+    trace = LEGAL[what]
+    assert [f for f in alarms(trace.events()) if f.severity == "error"] == []
+    for kind in {str(row["kind"]) for row in trace.rows} - {"expire", "leave", "lost", "revoked", "load", "gap", "replace"}:
+        assert [f for f in alarms(e for e in trace.events() if e.kind != kind) if f.severity == "error"] == [], f"without {kind}"
+
+
+def upgraded(*last: dict[str, list[str]]) -> Trace:
+    """Bounce by bounce: everybody offers both, then only the cooperative assignor; eager clients revoke everything all the while."""
+    both, new = ["cooperative-sticky", "range"], ["cooperative-sticky"]
+    trace = Trace(protocol="range")
+    owned: dict[str, list[str]] = {}
+
+    def generation(number: int, offers: dict[str, list[str]], shares: dict[str, list[str]]) -> None:
+        trace.rebalance(number - 1, None)
+        for member, offered in offers.items():
+            mine = owned.setdefault(member, [])
+            if "range" in offered:
+                trace.add("revoked", number - 1, member, resources=mine)
+                owned[member] = mine = []
+            trace.join(member, mine, number - 1 if mine else -1, protocols=offered)
+        trace.generation(number, list(offers)).joined(number, *offers).sync(number, next(iter(offers)), shares)
+        for member, share in shares.items():
+            trace.synced(number, member, share)
+            if revoked := sorted(set(owned[member]) - set(share)):
+                trace.add("revoked", number, member, resources=revoked)
+            trace.add("assigned", number, member, resources=sorted(set(share) - set(owned[member])))
+            owned[member] = list(share)
+
+    halves = {"c1": p(0, 1), "c2": p(2, 3)}
+    generation(1, {"c1": ["range"], "c2": ["range"]}, halves)
+    generation(2, {"c1": both, "c2": ["range"]}, halves)
+    generation(3, {"c1": both, "c2": both}, {"c1": p(2, 3), "c2": p(0, 1)})
+    trace.protocol = "cooperative-sticky"
+    generation(4, {"c1": both, "c2": both}, halves)
+    trace.own("revoked", 4, "c1", 0, 1).leave("c1").add("closed", 4, "c1")
+    generation(5, {"c2": both, "c3": new}, {"c2": p(2, 3), "c3": p(0, 1)})
+    for number, shares in enumerate(last, 6):
+        generation(number, {"c2": both, "c3": new}, shares)
+    return trace
+
+
+def test_a_rolling_upgrade_from_eager_to_cooperative() -> None:
+    assert broken(upgraded({"c2": p(2, 3), "c3": p(0)}, {"c2": p(1, 2, 3), "c3": p(0)})) == []
+    assert broken(upgraded({"c2": p(1, 2, 3), "c3": p(0)})) == ["revoke-before-reassign"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kipcheck.spec import Settings
+from kipcheck.spec.rounds import Seat
+from kipcheck.spec.rules.group_protocol import label, names
 
 from .trace_builder import Trace, broken, checked, p, promises, result, why
 
@@ -40,7 +42,7 @@ class TestGenerationIncreases:
             (Trace().joined(7, "c1").at(3).joined(7, "c1"), 1),
             (Trace().joined(7, "c1").at(3).joined(5, "c2"), 0),
             (Trace().joined(7, "c1").at(3).joined(-1, "c1", error="UNKNOWN_MEMBER_ID"), 0),
-            (Trace().joined(7, "c1").at(3).joined(5, ""), 0),
+            (Trace().joined(7, "").at(3).joined(5, ""), 0),
             (Trace().generation(7, ["c1"]).at(3).joined(5, "c1"), 0),
             (Trace().generation(7, ["c1"]).add("generation", None, None), 0),
             (Trace().generation(7, ["c1"]).at(3).heartbeat(5, "c1", "ILLEGAL_GENERATION").commit(-1, "c1", 0), 0),
@@ -313,6 +315,7 @@ class TestZombieCommitRejected:
             lambda t: t.commit(5, None, 1),
             lambda t: t.commit(5, "", 1),
             lambda t: t.commit(None, "c1", 1),
+            lambda t: t.generation(6, ["c1"]).commit(5, None, 1).commit(5, "", 1),
             lambda t: t.at(50.2).commit(5, "c2", 1, estimated=True),
             lambda t: t.joined(6, "c2").commit(6, "c2", 1),
             lambda t: t.generation(6, ["c1", "c2"]).commit(6, "c2", 1),
@@ -343,17 +346,17 @@ class TestZombieCommitRejected:
         assert "not known" in why(self.rule, Trace().generation(5, ["c1"]).commit(None, "c1", 0))
 
     def test_replaced_ids_are_judged_elsewhere(self) -> None:
-        trace = Trace().generation(5, ["i1-aa"]).replace(5, "i1-aa", "i1-bb").commit(5, "i1-aa", 0)
-        assert broken(trace) == ["fenced-stays-fenced"]
+        trace = Trace().generation(5, ["i1-aa"]).replace(5, "i1-aa", "i1-bb")
+        assert broken(trace.generation(6, ["i1-bb"]).expire("i1-aa").commit(5, "i1-aa", 0)) == ["fenced-stays-fenced"]
 
 
 class TestJoinBarrier:
     rule = "join-barrier"
 
-    def preparing(self, *joining: str) -> Trace:
+    def preparing(self, *joining: str, reason: str | None = None, **join: object) -> Trace:
         """c1 and c2 are members, and the group waits for them since second 10."""
-        trace = Trace(protocol="range").join("c1").join("c2").generation(1, ["c1", "c2"]).joined(1, "c1", "c2")
-        trace.at(10).rebalance(1)
+        trace = Trace(protocol="range").join("c1", **join).join("c2", **join).generation(1, ["c1", "c2"]).joined(1, "c1", "c2")
+        trace.at(10).rebalance(1, reason).at(10)
         for member in joining:
             trace.join(member)
         return trace
@@ -394,6 +397,30 @@ class TestJoinBarrier:
         expired = self.preparing("c1", "c3").at(46).generation(2, None).at(46.1).generation(2, ["c1", "c3"])
         assert broken(expired) == []
 
+    def test_the_rebalance_timeout_ends_it(self) -> None:
+        patient = {"session_timeout_ms": 300_000}
+        assert broken(self.preparing("c1", "c3", **patient).at(10 + 60 - SKEW_S).generation(2, ["c1", "c3"])) == []
+        assert broken(self.preparing("c1", "c3", **patient).at(10 + 59 - SKEW_S).generation(2, ["c1", "c3"])) == [self.rule]
+
+    def test_the_cause_of_the_rebalance_may_be_its_removal(self) -> None:
+        assert broken(self.preparing("c1", reason="explicit `LeaveGroup` request for (c2) members.").generation(2, ["c1"])) == []
+
+    def test_what_was_prepared_before_a_reload_is_not_judged(self) -> None:
+        assert broken(self.preparing("c1").at(12).generation(2, None).add("load", 2).generation(2, ["c1"])) == []
+        assert broken(self.preparing("c1").at(12).generation(2, None).add("gap").generation(2, ["c1"])) == []
+
+    def test_a_rebalance_that_was_not_seen_has_no_start(self) -> None:
+        trace = self.preparing("c1", "c2").at(12).generation(2, ["c1", "c2"]).joined(2, "c1", "c2").join("c1").at(13)
+        assert broken(trace.generation(3, ["c1", "c2"])) == []
+        assert checked("rebalance-within-timeout", trace) == 1
+
+    def test_an_answer_of_another_epoch_is_no_rejoin(self) -> None:
+        trace = self.preparing("c1").joined(2, "c2").failover().add("load", 1).generation(1, ["c1", "c2"]).rebalance(1).join("c1")
+        assert broken(trace.generation(2, ["c1", "c2"])) == [self.rule]
+
+    def test_nobody_was_there_to_wait_for(self) -> None:
+        assert checked(self.rule, Trace().generation(1, []).rebalance(1).join("c1").generation(2, ["c1"])) == 0
+
     def test_a_refused_leave_is_no_excuse(self) -> None:
         trace = self.preparing("c1", "c3").at(12).generation(2, ["c1", "c3"]).leave("c2", error="UNKNOWN_MEMBER_ID")
         assert broken(trace) == [self.rule]
@@ -424,7 +451,7 @@ class TestJoinBarrier:
         "trace",
         [
             Trace().generation(1, ["c1", "c2"]).rebalance(1).generation(2, ["c1", "c2"]),
-            Trace().generation(1, ["c1", "c2"]).rebalance(1).join("c1", estimated=True).generation(2, ["c1", "c2"]),
+            Trace().joined(1, "c1", "c2").generation(1, ["c1", "c2"]).rebalance(1).join("c1", estimated=True).generation(2, ["c1", "c2"]),
             Trace().generation(1, ["c1", "c2"]).rebalance(1).join("c1").joined(2, "c1", "c2").generation(2, ["c1", "c2"]),
             Trace().joined(1, "c1", "i2-bb").generation(1, ["c1", "i2-bb"]).rebalance(1).join("c1").generation(2, ["c1", "i2-bb"]),
             Trace().generation(1, ["c1", "i2-bb"]).rebalance(1).join("c1").generation(2, ["c1", "i2-bb"]),
@@ -523,13 +550,14 @@ class TestRebalanceWithinTimeout:
     def test_all_timeouts_must_be_known(self) -> None:
         trace = self.preparing("c1").join("c3", rebalance_timeout_ms=None).at(110).expire("c2").generation(2, ["c1", "c3"])
         assert broken(trace) == []
-        assert "not captured" in why(self.rule, trace)
-        assert "not captured" in why(self.rule, Trace().rebalance(1).generation(2, None))
-        assert "not captured" in why(self.rule, Trace(clock=False).rebalance(1).join("c1").generation(2, ["c1"]))
+        assert "rebalance timeouts or" in why(self.rule, trace)
+        assert "rebalance timeouts or" in why(self.rule, Trace().rebalance(1).generation(2, None))
+        assert "rebalance timeouts or" in why(self.rule, Trace(clock=False).rebalance(1).join("c1").generation(2, ["c1"]))
 
     def test_only_absent_static_members_are_waited_for_again_and_again(self) -> None:
-        again = self.preparing(first="i2-bb").at(200).expire("c1").expire("i2-bb").generation(2, [])
+        again = self.preparing(first="i2-bb").at(200).expire("c1").generation(2, ["i2-bb"])
         assert broken(again) == []
+        assert "only absent static members" in why(self.rule, again)
         dynamic = self.preparing(first="c2").at(200).expire("c1").generation(2, ["c2"])
         assert broken(dynamic) == [self.rule]
 
@@ -551,6 +579,12 @@ class TestRebalanceWithinTimeout:
 
     def test_how_often_it_holds(self) -> None:
         assert checked(self.rule, self.preparing("c1", "c2").generation(2, ["c1", "c2"])) == 1
+
+
+def test_names_and_labels() -> None:
+    assert (names([]), names(p(1, 0)), names(p(*range(6)))) == ("nothing", "orders-0, orders-1", ", ".join(p(*range(6))))
+    assert names(p(*range(7))) == ", ".join(p(*range(6))) + " and 1 more"
+    assert [label(Seat("o", "m")), label(Seat("o", "m", instance="i1"))] == ["m", "m (instance i1)"]
 
 
 def test_findings_name_who_and_what() -> None:

@@ -48,6 +48,9 @@ class TestStaticAssignmentKept:
         assert checked(self.rule, half) == 0
         assert "before or after only" in why(self.rule, half)
 
+    def test_who_never_went_away_did_not_return(self) -> None:
+        assert "returned" not in why(self.rule, Trace().round(3, STATIC))
+
     def test_a_return_before_the_leaders_assignment(self) -> None:
         trace = Trace().joined(3, "i1-aa", "i2-bb").replace(3, "i2-bb", "i2-cc").joined(3, "i2-cc").sync(3, "i1-aa", STATIC)
         (finding,) = promises(trace.synced(3, "i2-cc", []))
@@ -102,12 +105,20 @@ class TestStaticReturnNoRebalance:
             (lambda t: t.at(21).generation(4, ["i1-aa", "i2-cc"]).rebalance(4, self_for), 1),
             (lambda t: t.failover().add("load", 3).rebalance(3, None), 1),
             (lambda t: t.add("gap").rebalance(3, None), 1),
+            (lambda t: t.rebalance(3, "Adding new member c3").rebalance(3, None), 1),
+            (lambda t: t.rebalance(3, "Adding new member c3").rebalance(3, self_for), 1),
+            (lambda t: t.add("replace", 3, "x", old_member="y").rebalance(3, "static member x and y"), 1),
         ],
     )
     def test_legal(self, then: Callable[[Trace], Trace], times: int) -> None:
         trace = then(self.back())
         assert self.rule not in broken(trace)
         assert checked(self.rule, trace) == times
+        assert why(self.rule, trace) == ""
+
+    def test_who_it_replaced_may_be_unknown(self) -> None:
+        trace = stable().add("replace", 3, "i2-cc").rebalance(3, "static member i9-zz")
+        assert broken(trace) == []
 
     def test_soon_after_without_a_reason(self) -> None:
         assert broken(self.back().at(20 + 3 + 1).rebalance(3, None)) == [self.rule]
@@ -126,6 +137,8 @@ class TestStaticReturnNoRebalance:
     def test_a_group_that_was_rebalancing_goes_on(self) -> None:
         preparing = stable().rebalance(3, "Adding new member c3").replace(3, "i2-bb", "i2-cc").rebalance(3, self.for_it)
         assert broken(preparing) == []
+        assert checked(self.rule, preparing) == 0
+        assert why(self.rule, preparing).startswith("did not apply")
         completing = Trace().generation(3, ["i1-aa", "i2-bb"]).replace(3, "i2-bb", "i2-cc").rebalance(3, self.for_it)
         assert broken(completing) == []
         assert checked(self.rule, completing) == 0
@@ -220,6 +233,32 @@ class TestStaticSlotHeld:
     def test_legal(self, trace: Callable[[TestStaticSlotHeld], Trace]) -> None:
         assert self.rule not in broken(trace(self))
 
+    def test_nobody_has_to_be_listed_to_leave(self) -> None:
+        assert broken(Trace().leave("", instance="i9", reason=ADMIN)) == []
+
+    def test_an_older_rebalance_does_not_show_the_join_phase(self) -> None:
+        trace = Trace().rebalance(2, None).join("i1-aa").join("i2-bb").generation(3, list(STATIC)).at(20).generation(4, ["i1-aa"])
+        assert broken(trace) == []
+
+    @pytest.mark.parametrize(
+        ("reason", "found"),
+        [("explicit `LeaveGroup` request for (i2-bb) members.", []), ("explicit leave of i1-aa", ["join-barrier", "static-slot-held"])],
+    )
+    def test_the_cause_of_the_rebalance_may_be_its_removal(self, reason: str, found: list[str]) -> None:
+        trace = Trace().round(3, STATIC).at(9).rebalance(3, reason).join("i1-aa").generation(4, ["i1-aa"])
+        assert broken(trace) == found
+
+    def test_only_whole_assignments_tell_what_others_got(self) -> None:
+        trace = Trace().join("i1-aa").join("i2-bb").stored(3, STATIC).at(20).rebalance(3, None).generation(4, ["i1-aa"])
+        assert [f.resources for f in promises(trace) if f.rule == self.rule] == [()]
+        other = Trace().join("i1-aa").join("i2-bb").generation(3, list(STATIC)).at(20).rebalance(3, None).stored(4, {"i1-aa": p(2)})
+        assert [f.resources for f in promises(other) if f.rule == self.rule] == [()]
+
+    def test_the_sync_timer_counts_from_the_last_sign_of_life(self) -> None:
+        exact = self.dropped(24.2, joins=False, rebalance_timeout_ms=21_000)
+        assert "sync timer" in why(self.rule, exact)
+        assert self.rule in broken(self.dropped(22, joins=False, rebalance_timeout_ms=21_000))
+
     @pytest.mark.parametrize(("watched", "joins"), [(True, False), (False, True)])
     def test_either_side_of_the_join_phase_shows_that_it_was_captured(self, watched: bool, joins: bool) -> None:
         assert self.rule in broken(self.dropped(25, watched=watched, joins=joins))
@@ -253,6 +292,10 @@ class TestStaticSlotHeld:
         assert broken(self.expired(48)) == []
         assert checked(self.rule, self.expired(48)) == 1
         assert promises(self.expired(20, generation=3))[0].generation == 3
+
+    @pytest.mark.parametrize("missing", [Trace().generation(3, ["x"]).expire("i2-bb"), Trace(clock=False).round(3, STATIC).expire("i2-bb")])
+    def test_what_a_session_needs(self, missing: Trace) -> None:
+        assert "session expired; its session timeout" in why(self.rule, missing)
 
     def test_the_sync_timer_is_known_to_cut_it_short(self) -> None:
         (finding,) = promises(self.expired(20, "sync"))
@@ -401,6 +444,7 @@ class TestFencedStaysFenced:
             (lambda t: t.replace(3, "i2-cc", "i2-bb").heartbeat(3, "i2-bb"), 0),
             (lambda t: t.heartbeat(3, "i2-bb", "FENCED_INSTANCE_ID").replace(3, "i2-cc", "i2-bb").heartbeat(3, "i2-bb"), 1),
             (lambda t: t.add("heartbeat", 3, None, error="NONE"), 0),
+            (lambda t: t.heartbeat(3, "i1-aa", "REBALANCE_IN_PROGRESS"), 0),
         ],
     )
     def test_legal(self, then: Callable[[Trace], Trace], times: int) -> None:

@@ -187,7 +187,9 @@ class TestIdentities:
 
 class TestMembersSide:
     def test_belief_goes_from_generation_to_generation(self) -> None:
-        found = history(Trace().own("assigned", 1, "c1", 0, 1).own("revoked", 1, "c1", 0).own("assigned", 2, "c1", 2).own("owned", 3, "c1", 2))
+        found = history(
+            Trace().own("assigned", 1, "c1", 0, 1).own("revoked", 1, "c1", 0).own("assigned", 2, "c1", 2).own("owned", 3, "c1", 2)
+        )
         assert [sorted(now.seats["c1"].holds or ()) for now in found.values()] == [p(0, 1), p(1, 2), p(2)]
         assert [sorted(now.seats["c1"].entered_with) for now in found.values()] == [[], p(1), p(1, 2)]
 
@@ -361,10 +363,19 @@ PROPERTY = settings(derandomize=True, print_blob=True, deadline=None, max_exampl
 
 def narrowed(event: Event, draw: st.DrawFn) -> Event:
     """An arbitrary event of one group, among few members and generations, so that events have to do with one another."""
-    changes: dict[str, object] = {"group": "g", "cluster": "c", "epoch": draw(st.integers(0, 1)), "generation": draw(st.integers(-1, 4) | st.none())}
+    changes: dict[str, object] = {
+        "group": "g",
+        "cluster": "c",
+        "epoch": draw(st.integers(0, 1)),
+        "generation": draw(st.integers(-1, 4) | st.none()),
+    }
     changes |= {"member": draw(SMALL), "instance": draw(st.sampled_from([None, "i1"])), "src": Source("f", draw(st.integers(1, 9)))}
     changes["ts"] = draw(st.none() | st.integers(0, 120).map(lambda s: s * 1_000_000))
-    for name, values in {"resources": FEW, "owned": FEW, "error": st.sampled_from(["NONE", "FENCED_INSTANCE_ID", "REBALANCE_IN_PROGRESS"])}.items():
+    for name, values in {
+        "resources": FEW,
+        "owned": FEW,
+        "error": st.sampled_from(["NONE", "FENCED_INSTANCE_ID", "REBALANCE_IN_PROGRESS"]),
+    }.items():
         if hasattr(event, name):
             changes[name] = draw(values)
     if hasattr(event, "protocol"):
