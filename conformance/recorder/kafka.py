@@ -5,13 +5,10 @@ import subprocess
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from . import config
 from .config import Backend, LogFile, Properties, Release
 from .processes import RecordingError, run
-
-_POM: Final = {"m": "http://maven.apache.org/POM/4.0.0"}
 
 
 class MissingTool(RecordingError):
@@ -24,9 +21,9 @@ def pinned_versions(project: Path) -> dict[str, str]:
     if not pom.is_file():
         raise MissingTool(f"{pom} not found: recording needs a checkout of kipcheck, with its tests/kafka")
     versions: dict[str, str] = {}
-    for profile in ElementTree.parse(pom).getroot().iterfind("m:profiles/m:profile", _POM):
-        name = profile.findtext("m:id", namespaces=_POM)
-        version = profile.findtext("m:properties/m:kafka.version", namespaces=_POM)
+    for profile in ElementTree.parse(pom).getroot().iterfind("{*}profiles/{*}profile"):
+        name = profile.findtext("{*}id")
+        version = profile.findtext("{*}properties/{*}kafka.version")
         if name and version:
             versions[name] = version
     return versions

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import sys
+import tempfile
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -85,7 +86,7 @@ def test_a_recorded_trace_is_complete_and_names_no_machine(recording: Path) -> N
     for path in recording.parent.glob("*.gz"):
         text = gzip.decompress(path.read_bytes())
         assert text, path
-        assert not any(part in text for part in (b"/tmp/", b"/home/", b"/root/", b"/work/")), path
+        assert not any(folder.encode() in text for folder in (tempfile.gettempdir(), str(Path.home()), str(TRACES.parent))), path
 
 
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: "/".join(path.parts[-3:-1]))
