@@ -67,7 +67,7 @@ def _input(ledger: Ledger) -> Input:
         irrelevant=ledger.irrelevant,
         malformed=ledger.malformed,
         malformed_at=tuple(MalformedLine(at.line, at.why) for at in ledger.malformed_at),
-        problem=ledger.problem,
+        problem=ledger.problem.removeprefix(f"{ledger.path}: ") if ledger.problem is not None else None,
     )
 
 
