@@ -155,6 +155,7 @@ class Coordinator:
         if members is not None:
             self.members, self.complete = dict.fromkeys(members, event), True
             self._readmit(self.members)
+            self.static = {i: m for m in self.members if (i := self.who.instances.get(m)) is not None}
             self.last_seen = {o: self.last_seen[o] for o in map(self.who.owner, self.members) if o in self.last_seen}
 
     def _take_back(self, refused: Joined) -> None:
@@ -198,4 +199,7 @@ class Coordinator:
         for member in ids:
             self.removed[member] = event
             self.members.pop(member, None)
-            self.last_seen.pop(self.who.owner(member), None)
+            instance = self.who.instances.get(member, "")
+            if self.static.get(instance, member) == member:
+                self.static.pop(instance, None)
+                self.last_seen.pop(self.who.owner(member), None)

@@ -270,29 +270,57 @@ def _hashable(value: object) -> object:
 def lives(events: Sequence[Event]) -> Sequence[Event]:
     """Give each life of the group epochs of its own: a group that is deleted while empty starts at generation 1 again.
 
+    It was empty where a list of members says so, or where everybody whom the last one lists was seen to go.
     A member's own event goes with its member id; it is left out where that does not tell the life.
     """
-    if not any(isinstance(e, GenerationStarted | Assignment) and e.members is not None and not e.members for e in events):
-        return events
-    placed: list[Event] = []
-    homes: dict[tuple[int, str], set[int]] = {}
-    life, empty = 0, None
+    life, present, last = 0, _Present(identities(events)), None
+    placed: list[tuple[Event, int]] = []
     for event in requests(events):
-        generation = event.generation if isinstance(event, Rebalance | GenerationStarted | Assignment | Joined) else None
-        if empty is not None and event.epoch == empty[0] and generation is not None and 0 <= generation < empty[1]:
-            life, empty = life + 1, None
+        if present.empty and last is not None and event.epoch == last[0] and _starts_anew(event, last[1]):
+            life, last = life + 1, None
+        present.apply(event)
         if isinstance(event, GenerationStarted | Assignment) and event.members is not None and event.generation is not None:
-            empty = (event.epoch, event.generation) if not event.members else None
-        placed.append(replace(event, epoch=event.epoch + life))
-        for member in _named(event):
-            homes.setdefault((event.epoch, member), set()).add(life)
+            last = (event.epoch, event.generation)
+        placed.append((event, life))
     if not life:
         return events
-    for event in events:
-        if event.observer in ("member", "harness"):
-            home = homes.get((event.epoch, event.member or ""), set())
-            placed.extend(replace(event, epoch=event.epoch + life) for life in home if len(home) == 1)
-    return placed
+    homes: dict[tuple[int, str], set[int]] = {}
+    for event, home in placed:
+        for member in _named(event):
+            homes.setdefault((event.epoch, member), set()).add(home)
+    own = (e for e in events if e.observer in ("member", "harness"))
+    known = ((e, homes.get((e.epoch, e.member or ""), set[int]())) for e in own)
+    placed.extend((e, next(iter(home))) for e, home in known if len(home) == 1)
+    return [replace(event, epoch=event.epoch + home) if home else event for event, home in placed]
+
+
+@dataclass(slots=True)
+class _Present:
+    """Who of the last list of members is still there; ``empty`` once nobody is."""
+
+    who: Identities
+    members: set[str] = field(default_factory=set[str])
+    empty: bool = False
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case GenerationStarted() | Assignment() if event.members is not None:
+                self.members, self.empty = set(event.members), not event.members
+            case Expire() | Leave() if not isinstance(event, Leave) or event.error == NONE:
+                gone = [event.member] if event.member else [m for m in self.members if self.who.instances.get(m) == event.instance]
+                self.empty = self.empty or (bool(self.members) and self.members <= set(gone))
+                self.members.difference_update(gone)
+            case _:
+                pass
+
+
+def _starts_anew(event: Event, last: int) -> bool:
+    """Whether the event can't follow a group that was emptied after generation ``last``."""
+    if event.generation is None or event.generation < 0:
+        return False
+    if isinstance(event, GenerationStarted | Assignment):
+        return event.generation <= last and bool(event.members)
+    return event.generation < last if isinstance(event, Rebalance) else event.generation <= last and isinstance(event, Joined)
 
 
 def _named(event: Event) -> Iterator[str]:

@@ -186,7 +186,7 @@ class AssignedOnlyToJoinedMembers(Monitor):
             grant = next((g for g in seat.grants if g.owns and (g.event.observer == "coordinator" or isinstance(g.event, Sync))), None)
             if grant is None:
                 continue
-            if any(member in now.listed for member in seat.ids) or _slot_listed(seat, now.listed):
+            if any(member in now.listed for member in seat.ids) or (seat.instance and _slot_listed(seat.instance, now.listed)):
                 yield Held()
                 continue
             yield Broken(
@@ -202,9 +202,9 @@ class AssignedOnlyToJoinedMembers(Monitor):
             )
 
 
-def _slot_listed(seat: Seat, listed: Mapping[str, Event]) -> bool:
+def _slot_listed(instance: str, listed: Mapping[str, Event]) -> bool:
     """An older id of the slot is listed: brokers name them ``instance-UUID``."""
-    return seat.instance is not None and any(member.startswith(f"{seat.instance}-") for member in listed)
+    return any(member.startswith(f"{instance}-") for member in listed)
 
 
 class ProtocolCommonToMembers(Monitor):
@@ -348,7 +348,10 @@ class ZombieCommitRejected(Monitor):
 
 def _present(member: str, group: Coordinator) -> bool:
     """The member, or another id of its slot, is in the current generation."""
-    return group.who.owner(member) in {group.who.owner(m) for m in group.members}
+    if member in group.members:
+        return True
+    instance = group.who.instances.get(member)
+    return instance is not None and (instance in group.static or _slot_listed(instance, group.members))
 
 
 def follows(event: GenerationStarted, group: Coordinator) -> bool:

@@ -126,7 +126,7 @@ class StaticReturnNoRebalance(Monitor):
     def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
         match event:
             case Replace() if event.instance and group.phase in ("stable", "unknown"):
-                if event.instance in self.back:
+                if event.instance in self.back and isinstance(self.back[event.instance][0], Replace):
                     yield Held()
                 self.back[event.instance] = (event, group.phase == "stable")
                 self.other_cause = None
@@ -211,6 +211,7 @@ class StaticSlotHeld(Monitor):
         exceptions=(
             "LeaveGroup for the instance, also by an administrator",
             "a rebalance for another cause moves its partitions while it stays a member: KIP-345 does not forbid that",
+            "the sync timer fires for an id that was replaced before it synced: the slot stays",
             "the sync timer removes an absent static member after the rebalance timeout (KAFKA-12890, since 2.8.1 and 3.0): reported as a warning",
         ),
         slice="member",
@@ -232,6 +233,8 @@ class StaticSlotHeld(Monitor):
                 yield from self._missing(event, set(event.members), group)
                 listed = {i: event for m in event.members if (i := group.who.instances.get(m))}
                 self.slots = {i: (e, None) for i, e in listed.items()}
+            case Expire() if event.member in group.replaced:
+                pass
             case Expire() if event.reason in ("session", "sync") and not event.extra.get("pending"):
                 instance = event.instance or group.who.instances.get(event.member or "")
                 if instance:
@@ -269,7 +272,7 @@ class StaticSlotHeld(Monitor):
     def _too_early(self, event: Event, instance: str, listed: Event, group: Coordinator) -> Outcome:
         owner = f"instance:{instance}"
         timeout = group.session_timeout_ms.get(owner)
-        alive = group.last_seen.get(owner, listed)
+        alive = group.last_seen.get(owner)
         rebalance = group.rebalance
         watched = rebalance is not None and event.generation is not None and rebalance.generation == event.generation - 1
         if (
@@ -304,8 +307,7 @@ class StaticSlotHeld(Monitor):
 
     def _expired(self, event: Expire, instance: str, group: Coordinator) -> Iterator[Outcome]:
         owner = f"instance:{instance}"
-        listed = self.slots[instance][0] if instance in self.slots else None
-        timeout, alive = group.session_timeout_ms.get(owner), group.last_seen.get(owner, listed)
+        timeout, alive = group.session_timeout_ms.get(owner), group.last_seen.get(owner)
         absent = elapsed_ms(alive, event)
         if timeout is None or absent is None:
             yield Unknown("a static member's session expired; its session timeout or last sign of life was not captured")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from ..events import NONE, Assignment, Commit, Event, Heartbeat, Sync
+from ..events import NONE, Commit, Event, Heartbeat
 from ..results import Argument, Broken, Held, Outcome, Settings, Unknown, shown
 from ..rounds import EAGER, Claim, Owner, Owns, Round, Seat
 from ..rule import Monitor, Rule
@@ -31,9 +31,10 @@ class ExclusiveAssignment(Monitor):
     def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
         holders: dict[str, list[tuple[Seat, Event]]] = {}
         given = 0
+        shared = _shared(now)
         for seat in now.seats.values():
             given += bool(seat.grants)
-            for resource, event in _given(seat, now).items():
+            for resource, event in _given(seat, shared).items():
                 holders.setdefault(resource, []).append((seat, event))
         if given < 2:
             return
@@ -62,14 +63,18 @@ def _apart(held: Sequence[tuple[Seat, Event]], now: Round) -> list[tuple[Seat, E
     return [(seat, event) for seat, event in held if len(held) > 1 and any(now.apart(seat, other) for other, _ in held)]
 
 
-def _given(seat: Seat, now: Round) -> dict[str, Event]:
+def _shared(now: Round) -> Mapping[int, frozenset[str]]:
+    """What each whole assignment gives twice in itself, by the identity of its event."""
+    whole = [(id(e), Counter(r for owns in (e.assignment or {}).values() for r in owns)) for e in (*now.stored, *now.proposals)]
+    return {event: frozenset(r for r, times in given.items() if times > 1) for event, given in whole}
+
+
+def _given(seat: Seat, shared: Mapping[int, frozenset[str]]) -> dict[str, Event]:
     """What the seat is to own by its best sighting, and by each whole assignment that gives a resource twice in itself."""
     best = seat.given
     given = dict.fromkeys(best.owns, best.event) if best is not None else {}
     for grant in seat.grants:
-        if isinstance(grant.event, Assignment | Sync) and grant.event.assignment is not None:
-            times = Counter(r for owns in grant.event.assignment.values() for r in owns)
-            given.update({r: grant.event for r in grant.owns if times[r] > 1})
+        given.update(dict.fromkeys(grant.owns & shared.get(id(grant.event), frozenset()), grant.event))
     return given
 
 

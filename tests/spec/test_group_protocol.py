@@ -340,6 +340,23 @@ class TestZombieCommitRejected:
         assert broken(trace.at(30.5).commit(5, "c1", 0, estimated=True)) == []
         assert broken(trace.at(32).commit(5, "c1", 0, estimated=True)) == [self.rule]
 
+    def test_a_stranger_commits_nothing(self) -> None:
+        assert broken(Trace().generation(5, ["c1"]).commit(5, "c7", 0)) == [self.rule]
+
+    @pytest.mark.parametrize(
+        "trace",
+        [
+            Trace().generation(5, ["i1-aa"]).commit(5, "i1-bb", 0),
+            Trace().joined(5, "i1-aa").generation(5, ["i1-aa"]).commit(5, "i1-bb", 0),
+            Trace().generation(5, ["c1"]).joined(5, "c7").commit(5, "c7", 0),
+            Trace().generation(5, None).commit(5, "c7", 0),
+            Trace().generation(5, ["c1"]).at(9).add("gap").joined(5, "c1").commit(5, "c7", 0),
+            Trace().at(9).generation(5, ["c1"]).at(9).commit(5, "c7", 0),
+        ],
+    )
+    def test_who_may_be_no_stranger(self, trace: Trace) -> None:
+        assert broken(trace) == []
+
     def test_what_is_ahead_or_without_a_known_generation_is_not_judged(self) -> None:
         assert checked(self.rule, Trace().generation(5, ["c1"]).commit(6, "c1", 0)) == 0
         assert "not known" in why(self.rule, Trace().commit(6, "c1", 0))

@@ -105,6 +105,18 @@ class TestStaticReturnNoRebalance:
             (lambda t: t.at(21).generation(4, ["i1-aa", "i2-cc"]).rebalance(4, self_for), 1),
             (lambda t: t.failover().add("load", 3).rebalance(3, None), 1),
             (lambda t: t.add("gap").rebalance(3, None), 1),
+            (
+                lambda t: (
+                    t.expire("i2-cc")
+                    .rebalance(3, "x")
+                    .generation(4, ["i1-aa"])
+                    .synced(4, "i1-aa", [])
+                    .join("", instance="i2")
+                    .rebalance(4, None)
+                ),
+                1,
+            ),
+            (lambda t: t.expire("i2-cc").synced(3, "i1-aa", []).join("", instance="i2").expire("c9").rebalance(3, None), 1),
             (lambda t: t.rebalance(3, "Adding new member c3").rebalance(3, None), 1),
             (lambda t: t.rebalance(3, "Adding new member c3").rebalance(3, self_for), 1),
             (lambda t: t.add("replace", 3, "x", old_member="y").rebalance(3, "static member x and y"), 1),
@@ -128,6 +140,13 @@ class TestStaticReturnNoRebalance:
 
     def test_what_came_before_the_return_is_no_other_cause(self) -> None:
         assert broken(stable().join("c3").replace(3, "i2-bb", "i2-cc").rebalance(3, None)) == [self.rule]
+
+    def test_the_request_alone_shows_the_return(self) -> None:
+        asked = stable().join("", None, instance="i2")
+        assert broken(asked.rebalance(3, self.for_it)) == [self.rule]
+        expired = stable().expire("i2-bb", "rebalance").join("", None, instance="i2").rebalance(3, None)
+        assert broken(expired) == []
+        assert checked(self.rule, stable().join("", None, instance="i2").replace(3, "i2-bb", "i2-cc")) == 1
 
     def test_one_of_several_returns_is_blamed(self) -> None:
         trace = self.back().replace(3, "i1-aa", "i1-bb").rebalance(3, self.for_it)
@@ -180,11 +199,23 @@ class TestStaticSlotHeld:
         (finding,) = [f for f in promises(self.dropped(25)) if f.rule == self.rule]
         assert (finding.generation, finding.resources, len(finding.evidence)) == (4, (), 3)
         assert "21000 ms" in finding.message
+        assert finding.argument[2].says.endswith("is without it")
+
+    def test_a_rebalance_for_another_cause_was_not_the_sync_timers(self) -> None:
+        trace = Trace()
+        for member in STATIC:
+            trace.join(member, rebalance_timeout_ms=20_000)
+        trace.generation(3, list(STATIC)).joined(3, *STATIC).at(20).rebalance(3, "Adding new member c3").at(25)
+        assert self.rule in broken(trace.generation(4, ["i1-aa"]))
+        unwatched = [row for row in trace.rows if row["kind"] != "rebalance"]
+        trace.rows = unwatched[:-1]
+        assert self.rule not in broken(trace.join("i1-aa", rebalance_timeout_ms=20_000).generation(4, ["i1-aa"]))
 
     def test_what_others_got_is_named(self) -> None:
-        trace = Trace().join("i1-aa").join("i2-bb").stored(3, STATIC).at(20).rebalance(3, None).join("i1-aa")
+        trace = Trace().join("i1-aa").join("i2-bb").joined(3, *STATIC).stored(3, STATIC).at(20).rebalance(3, None).join("i1-aa")
         (finding,) = promises(trace.at(25).stored(4, {"i1-aa": p(0, 1, 2)}))
         assert (finding.rule, finding.resources) == (self.rule, ("orders-2",))
+        assert finding.argument[2].says.endswith("without it and gives orders-2 to others")
 
     @pytest.mark.parametrize(
         "trace",
@@ -249,7 +280,7 @@ class TestStaticSlotHeld:
         assert broken(trace) == found
 
     def test_only_whole_assignments_tell_what_others_got(self) -> None:
-        trace = Trace().join("i1-aa").join("i2-bb").stored(3, STATIC).at(20).rebalance(3, None).generation(4, ["i1-aa"])
+        trace = Trace().round(3, STATIC).stored(3, STATIC).at(20).rebalance(3, None).generation(4, ["i1-aa"])
         assert [f.resources for f in promises(trace) if f.rule == self.rule] == [()]
         other = Trace().join("i1-aa").join("i2-bb").generation(3, list(STATIC)).at(20).rebalance(3, None).stored(4, {"i1-aa": p(2)})
         assert [f.resources for f in promises(other) if f.rule == self.rule] == [()]
@@ -307,6 +338,11 @@ class TestStaticSlotHeld:
         "trace",
         [
             lambda s: s.expired(20, pending=True),
+            lambda s: (
+                Trace().round(3, STATIC).replace(3, "i2-bb", "i2-cc").heartbeat(3, "i2-cc").expire("i2-bb", "sync").at(60).expire("i2-cc")
+            ),
+            lambda s: Trace().join("i1-aa").join("i2-bb").stored(3, STATIC).at(40).stored(3, STATIC).at(46).expire("i2-bb"),
+            lambda s: Trace().join("i1-aa").join("i2-bb").stored(3, STATIC).at(40).rebalance(3).stored(4, {"i1-aa": p(0)}),
             lambda s: s.expired(20, "rebalance"),
             lambda s: Trace().round(3, {"c1": p(0)}).expire("c1"),
             lambda s: Trace().generation(3, ["i2-bb"]).at(9).expire("i2-bb"),

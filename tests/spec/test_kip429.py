@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -30,6 +31,11 @@ class TestExclusiveAssignment:
         (finding,) = promises(trace)
         assert (finding.rule, finding.resources, finding.members) == (self.rule, ("orders-1",), ("c1", "c2"))
         assert finding.evidence
+
+    def test_a_whole_assignment_tells_by_itself(self) -> None:
+        trace = Trace().stored(3, {"c1": p(0, 1), "c2": p(1)}).synced(3, "c1", p(0)).synced(3, "c2", p(1))
+        assert self.rule in broken(trace)
+        assert self.rule not in broken(Trace().stored(3, {"c1": p(0, 1), "c2": p(2)}).synced(3, "c1", p(0)).synced(3, "c2", p(1, 2)))
 
     def test_connect_too(self) -> None:
         trace = Trace(protocol="sessioned").stored(3, {"w1": ["task:A-0"], "w2": ["task:A-0"]})
@@ -155,7 +161,8 @@ class TestRevokeBeforeReassign:
             lambda s: Trace().join("c1", p(1), 1).join("c2", p(1), 1).join("c3").generation(2, ["c1", "c2", "c3"]).stored(2, {"c3": p(1)}),
             lambda s: Trace().join("c1", p(1), 1).join("c2", p(1), 2).joined(2, "c1", "c2").synced(2, "c2", p(1)),
             lambda s: s.claimed(p(0, 1), shares={"c1": p(0)}).own("assigned", 2, "c1@app.log#1", 1),
-            lambda s: s.claimed(p(0, 1), shares={"c1": p(0)}).own("assigned", 1, "c2", 1).own("assigned", 2, "c2"),
+            lambda s: s.claimed(p(0, 1), shares={"c1": p(0)}).own("assigned", 1, "c2", 1).own("assigned", 2, "c2").synced(2, "c2", p(1)),
+            lambda s: s.handed_over(2).join("c2", p(1), 1).joined(2, "c2").synced(2, "c2", p(1)),
         ],
     )
     def test_legal(self, trace: Callable[[TestRevokeBeforeReassign], Trace]) -> None:
@@ -264,6 +271,12 @@ class TestRetainedPartitionsNotRevoked:
         trace = self.revoked("early", 0, 1, offers=["cooperative-sticky", "range"]).own("assigned", 2, "c1", 0)
         assert "eager" in why(self.rule, trace)
 
+    def test_one_that_offers_the_cooperative_assignor_only_may_not(self) -> None:
+        early = Trace().joined(1, "c1").own("assigned", 1, "c1", 0).own("revoked", 1, "c1", 0).join("c1")
+        assert broken(early.joined(2, "c1").own("assigned", 2, "c1", 0)) == [self.rule]
+        silent = Trace().joined(1, "c1").own("assigned", 1, "c1", 0).own("revoked", 1, "c1", 0).join("c1", protocols=None)
+        assert broken(silent.joined(2, "c1").own("assigned", 2, "c1", 0)) == []
+
     def test_its_own_claim_to_nothing_tells_of_an_eager_client(self) -> None:
         early = Trace().own("assigned", 1, "c1", 0).own("revoked", 1, "c1", 0).joined(2, "c1").own("assigned", 2, "c1", 0)
         assert broken(early) == []
@@ -363,9 +376,15 @@ class TestRevokerRejoins:
         assert why(self.rule, trace).startswith(("not captured", "did not apply"))
 
     def test_eager_groups_and_connect_are_not_judged(self) -> None:
-        for protocol, work in (("range", p(0)), ("sessioned", ["task:A-0"])):
-            trace = Trace(protocol=protocol).round(1, {"c1": work}).add("revoked", 1, "c1", resources=work)
+        for protocol, work in (("range", p(0, 1)), ("sessioned", ["task:A-0", "task:A-1"])):
+            trace = Trace(protocol=protocol).round(1, {"c1": work[:1]}).add("revoked", 1, "c1", resources=work[1:])
             assert self.rule not in broken(trace.add("assigned", 1, "c1", resources=[]).at(900).heartbeat(1, "c1"))
+        same = Trace().round(1, {"c1": p(0)}).own("revoked", 1, "c1", 1).own("assigned", 1, "c1").at(900).heartbeat(1, "c1")
+        assert broken(same) == [self.rule]
+
+    def test_what_it_is_to_keep_it_revokes_when_it_ends(self) -> None:
+        trace = Trace().round(1, {"c1": p(0)}).at(900).heartbeat(1, "c1").own("revoked", 1, "c1", 0)
+        assert broken(trace) == []
 
 
 class TestWithheldPartitionReassigned:
@@ -406,7 +425,9 @@ class TestWithheldPartitionReassigned:
     def test_connect_withholds_on_purpose(self) -> None:
         trace = Trace(protocol="sessioned")
         for generation, tasks in ((1, ["task:A-0", "task:A-1"]), (2, ["task:A-0"]), (3, ["task:A-0"])):
-            trace.round(generation, {"w1": tasks, "w2": []})
+            for member in ("w1", "w2"):
+                trace.join(member, subscribed=None)
+            trace.generation(generation, ["w1", "w2"]).joined(generation, "w1", "w2").stored(generation, {"w1": tasks, "w2": []})
         assert self.rule not in broken(trace)
 
     def test_a_replaced_member_is_another_claimant(self) -> None:
@@ -471,6 +492,11 @@ class TestConverges:
         (finding,) = promises(self.moving(7))
         assert (finding.rule, finding.generation) == (self.rule, 7)
         assert "6 generations in a row (2 to 7)" in finding.message
+
+    def test_connect_is_not_judged(self) -> None:
+        trace = self.moving(9, protocol="sessioned")
+        trace.rows = json.loads(json.dumps(trace.rows).replace("orders-", "task:A-"))
+        assert self.rule not in broken(trace)
 
     def test_a_follow_up_rebalance_is_no_outside_cause(self) -> None:
         assert broken(self.moving(7, reason="Leader c1 re-joining group; client reason: need to revoke partitions and re-join")) == [

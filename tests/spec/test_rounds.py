@@ -143,6 +143,19 @@ class TestLives:
         assert found == {(0, 1): {"c1", "c2"}, (0, 2): set(), (1, 0): set(), (1, 1): {"d1"}}
         assert broken(self.reborn()) == []
 
+    @pytest.mark.parametrize(
+        "trace",
+        [
+            Trace().round(1, {"c1": p(0)}).leave("c1").at(900).round(1, {"d1": p(0)}),
+            Trace().round(1, {"c1": p(0), "c2": p(1)}).expire("c1").leave("c2").at(900).rebalance(0).round(1, {"d1": p(0)}),
+            Trace().round(1, {"i1-aa": p(0)}).leave("", instance="i1", reason="by an admin").at(900).round(1, {"i1-bb": p(1)}),
+            Trace().round(2, {"c1": p(0)}).generation(3, []).stored(3, {}).at(900).stored(1, {"d1": p(0)}),
+        ],
+    )
+    def test_everybody_whom_a_list_names_may_be_seen_to_go(self, trace: Trace) -> None:
+        assert broken(trace) == []
+        assert {now.epoch for now in rounds(lives(trace.events()))} == {0, 1}
+
     def test_later_epochs_move_on(self) -> None:
         trace = self.reborn().failover().add("load", 1).generation(2, ["d1"])
         assert [e.epoch for e in lives(trace.events()) if e.kind == "load"] == [2]
@@ -166,6 +179,11 @@ class TestLives:
             Trace().generation(2, []).joined(-1, "d1", error="MEMBER_ID_REQUIRED").generation(3, ["d1"]),
             Trace().generation(2, []).heartbeat(1, "c1", "UNKNOWN_MEMBER_ID"),
             Trace().generation(2, None).generation(1, None),
+            Trace().generation(1, ["c1"]).leave("c1").rebalance(1).generation(2, []).generation(3, ["d1"]),
+            Trace().generation(1, ["c1", "c2"]).leave("c1").joined(1, "c2").stored(1, {"c2": p(0)}),
+            Trace().generation(1, ["c1"]).leave("c1", error="UNKNOWN_MEMBER_ID").joined(1, "c1"),
+            Trace().generation(1, ["c1"]).leave("c9").joined(1, "c1"),
+            Trace().generation(1, ["c1"]).leave("c1").stored(1, {}).add("assignment", 1, None, assignment={}),
         ],
     )
     def test_everything_else_is_one_life(self, trace: Trace) -> None:
