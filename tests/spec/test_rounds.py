@@ -338,6 +338,22 @@ class TestCoordinator:
             group = state(trace.join("c1", session_timeout_ms=second, rebalance_timeout_ms=second))
             assert (group.session_timeout_ms, group.rebalance_timeout_ms) == ({"c1": 10_000}, {"c1": 45_000})
 
+    def test_a_load_begins_anew_whatever_the_epoch(self) -> None:
+        group = state(Trace().generation(3, ["c1"]).add("load", 2))
+        assert (group.generation, group.members, group.loading) == (2, {}, True)
+
+    def test_requests_count_for_one_join_phase(self) -> None:
+        assert set(state(Trace().join("c1").rebalance(1).join("c2")).joins) == {"c2"}
+        assert state(Trace().join("c1").generation(2, ["c1"])).joins == {}
+
+    def test_a_slot_stays_with_the_id_that_took_it(self) -> None:
+        trace = Trace().joined(1, "i1-aa").replace(1, "i1-aa", "i1-bb")
+        assert state(trace.joined(1, "i1-aa")).static == {"i1": "i1-bb"}
+        late = state(trace.heartbeat(1, "i1-bb").expire("i1-aa", "sync"))
+        assert (late.static, set(late.last_seen), set(late.members)) == ({"i1": "i1-bb"}, {"instance:i1"}, {"i1-bb"})
+        gone = state(trace.expire("i1-bb"))
+        assert (gone.static, gone.last_seen) == ({}, {})
+
     def test_only_present_members_are_remembered_to_live(self) -> None:
         group = state(Trace().joined(1, "c1", "c2", "c3").expire("c3").generation(2, ["c1"]).heartbeat(2, "c1"))
         assert set(group.last_seen) == {"c1"}

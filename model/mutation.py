@@ -1,0 +1,27 @@
+"""A mutation: one deliberate defect of the model, with the promise that it breaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Floor = Literal["protocol", "reference"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutation:
+    """One named defect, switched on by its name.
+
+    ``breaks`` are the ids of the rules that find it. ``what`` says in one sentence what the mutant does otherwise;
+    ``history`` names the Kafka issue and the releases that it comes from (empty: invented to test a rule). ``scenario`` is
+    the scenario in which the explorer reaches it. ``unseen`` says why no black-box observer can see it; such a mutation
+    breaks no rule.
+    """
+
+    name: str
+    floor: Floor
+    what: str
+    breaks: tuple[str, ...] = ()
+    history: str = ""
+    scenario: str = ""
+    unseen: str = ""
