@@ -385,8 +385,9 @@ def identities(events: Iterable[Event]) -> Identities:
 def rounds(events: Sequence[Event]) -> list[Round]:
     """Fold one group's events into its rounds, in the order of (epoch, generation)."""
     who = identities(events)
-    table = _Table(who)
-    for event in by_clock(e for e in events if e.observer in ("coordinator", "any")):
+    ordered = by_clock(e for e in events if e.observer in ("coordinator", "any"))
+    table = _Table(who, _refused(ordered))
+    for event in ordered:
         table.coordinator(event)
     own: dict[str, list[Event]] = {}
     for event in events:
@@ -398,11 +399,26 @@ def rounds(events: Sequence[Event]) -> list[Round]:
     return table.finish()
 
 
-class _Table:
-    """Rounds under construction."""
+def _refused(events: Iterable[Event]) -> dict[int, str]:
+    """The errors by which SyncGroup requests were answered, by the identity of the request."""
+    open_requests: dict[str, Sync] = {}
+    refused: dict[int, str] = {}
+    for event in events:
+        if isinstance(event, Sync) and event.member:
+            open_requests[event.member] = event
+        elif isinstance(event, Synced) and event.member:
+            request = open_requests.pop(event.member, None)
+            if request is not None and event.error != NONE:
+                refused[id(request)] = event.error
+    return refused
 
-    def __init__(self, who: Identities) -> None:
+
+class _Table:
+    """Rounds under construction. ``refused`` are the errors of SyncGroup requests: what such a leader decided never held."""
+
+    def __init__(self, who: Identities, refused: Mapping[int, str]) -> None:
         self.who = who
+        self.refused = refused
         self.rounds: dict[tuple[int, int], Round] = {}
         self.pending: dict[str, Join] = {}
         self.current: tuple[int, int] | None = None
@@ -460,9 +476,10 @@ class _Table:
             case Assignment():
                 self._assignment(event)
             case Sync():
-                now = self._place(event)
+                refused = self.refused.get(id(event), NONE)
+                now = self._place(event) if refused in (NONE, "REBALANCE_IN_PROGRESS") else None
                 if now is not None:
-                    if event.assignment is not None and (event.assignment or event.member == now.leader):
+                    if refused == NONE and event.assignment is not None and (event.assignment or event.member == now.leader):
                         self._proposal(now, event)
                     self._alive(now, event)
             case Synced():

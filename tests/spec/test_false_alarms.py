@@ -332,3 +332,12 @@ def upgraded(*last: dict[str, list[str]]) -> Trace:
 def test_a_rolling_upgrade_from_eager_to_cooperative() -> None:
     assert broken(upgraded({"c2": p(2, 3), "c3": p(0)}, {"c2": p(1, 2, 3), "c3": p(0)})) == []
     assert broken(upgraded({"c2": p(1, 2, 3), "c3": p(0)})) == ["revoke-before-reassign"]
+
+
+def test_a_refused_assignment_never_held() -> None:
+    """Found by the model: a generation that a failover forgot, its leader refused, its number used again."""
+    trace = Trace().round(1, {"c1": p(0, 1)}).join("c1", p(0, 1), 1).join("c2").generation(2, ["c1", "c2"]).joined(2, "c1", "c2")
+    trace.failover().add("load", 1)
+    trace.sync(2, "c1", {"c1": p(0), "c2": p(1)}).synced(2, "c1", None, error="ILLEGAL_GENERATION")
+    trace.join("c1").generation(2, ["c1"]).joined(2, "c1").sync(2, "c1", {"c1": p(0, 1)}).synced(2, "c1", p(0, 1))
+    assert broken(trace) == []
