@@ -71,9 +71,10 @@ class Coordinator:
                 self.loading = False
             case Assignment():
                 self._reach(event.generation, event)
+                if self.phase != "preparing":  # a record stored late, when the next join phase has begun, brings nobody back
+                    self._list(event, event.members)
                 if not event.extra.get("estimated"):
                     self._settle("empty" if event.members == {} else "stable")
-                self._list(event, event.members)
                 for member, info in (event.members or {}).items():
                     self._session_timeout(self.who.owner(member), info.session_timeout_ms)
             case Join():

@@ -569,10 +569,9 @@ class _Table:
 
     def _proposal(self, now: Round, event: Sync) -> None:
         """The first proposal counts: a leader's SyncGroup that reaches a stable group is ignored."""
-        decided = bool(now.stored) or any(p.assignment for p in now.proposals)
-        now.proposals.append(event)
-        if decided:
+        if now.stored or any(p.assignment for p in now.proposals):
             return
+        now.proposals.append(event)
         for member, resources in (event.assignment or {}).items():
             self._grant(now, member, resources, event)
 

@@ -341,3 +341,21 @@ def test_a_refused_assignment_never_held() -> None:
     trace.sync(2, "c1", {"c1": p(0), "c2": p(1)}).synced(2, "c1", None, error="ILLEGAL_GENERATION")
     trace.join("c1").generation(2, ["c1"]).joined(2, "c1").sync(2, "c1", {"c1": p(0, 1)}).synced(2, "c1", p(0, 1))
     assert broken(trace) == []
+
+
+def test_only_the_first_assignment_of_a_generation_counts() -> None:
+    """Found by the model: a leader that joins again in CompletingRebalance computes twice, with another delay."""
+    tasks = ["connector:A", "task:A-0"]
+    trace = Trace(protocol="sessioned").round(1, {"w1": tasks, "w2": []}).expire("w1").join("w2", [], 1).generation(2, ["w2"])
+    trace.joined(2, "w2").sync(2, "w2", {"w2": ["connector:A"]}, revoked={"w2": []}, delay_ms=60_000)
+    trace.sync(2, "w2", {"w2": tasks}, revoked={"w2": []}, delay_ms=0)
+    assert broken(trace) == []
+
+
+def test_a_record_stored_late_brings_nobody_back() -> None:
+    """Found by the model: the record of a generation is acknowledged after its last dynamic member has left."""
+    shares = {"i1-aa": p(0), "c2": p(1)}
+    timeouts = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 20_000}
+    trace = Trace().join("i1-aa", **timeouts).join("c2", **timeouts).generation(1, list(shares)).joined(1, *shares).sync(1, "c2", shares)
+    trace.leave("c2").rebalance(1, "explicit LeaveGroup").stored(1, shares).at(46).expire("i1-aa").generation(2, [])
+    assert broken(trace) == []
