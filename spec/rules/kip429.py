@@ -148,7 +148,7 @@ def _belief(seat: Seat, resource: str, now: Round) -> Argument:
 
 
 class RevokeBeforeReassign(Monitor):
-    """Judged by what members claimed in JoinGroup where that was captured, else by what their own logs show they held."""
+    """Judged by what members claimed in JoinGroup and by what their own logs show they held, whichever was captured."""
 
     rule: ClassVar[Rule] = Rule(
         id="revoke-before-reassign",
@@ -179,7 +179,9 @@ class RevokeBeforeReassign(Monitor):
             claim = seat.claim if now.cooperative is not False and seat.claim is not None and _fresh(seat.claim, seat, now) else None
             if claim is None and (seat.hole or not seat.entered_with):
                 continue
-            held = {r: claim.event for r in claim.owns if contested[r] == 1} if claim is not None else self._believed(seat)
+            held = {} if seat.hole else self._believed(seat)
+            if claim is not None:
+                held |= {r: claim.event for r in claim.owns if contested[r] == 1}
             wrong: dict[Owner, list[tuple[str, Event]]] = {}
             for resource in sorted(held):
                 takers = [t for t in taken.get(resource, ()) if now.apart(t[0], seat) and not _claims(t[0], resource)]
