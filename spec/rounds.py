@@ -557,7 +557,8 @@ class _Table:
         self._protocol(now, event.protocol)
         if event.members is not None:
             self._list(now, event, tuple(event.members))
-            self._admit(now, event.members)
+            if self.preparing is None or self.preparing.generation != event.generation:
+                self._admit(now, event.members)
             for member, info in event.members.items():
                 seat = self.seat(now, member, event)
                 if seat.claim is None and info.owned is not None:

@@ -142,12 +142,25 @@ def _interrupted(now: Round, before: Round | None) -> str | None:
         return "the leader was not captured"
     if now.leader != before.leader:
         return "the leader changed: a new one knows nothing of delays and departed workers"
-    leader = _seat_of(before, before.leader)
-    if leader is None or _failed(leader) or not (leader.holds is not None or leader.synced):
+    if not _completed(_seat_of(before, before.leader), now):
         return "the leader was not seen completing the generation before"
     if _incremental(now) is not True:
         return "the group was not seen using an incremental protocol"
     return None
+
+
+def _completed(leader: Seat | None, now: Round) -> bool:
+    """Whether the leader got its answer to SyncGroup. The coordinator can't tell, if the connection broke.
+
+    Where the leader's own log tells of that generation, it must show it. Else a leader that made the next rebalance itself is
+    in doubt.
+    """
+    if leader is None or _failed(leader):
+        return False
+    if leader.holds is not None or any(answer.observer == "member" for answer in leader.synced):
+        return True
+    reopened = now.opened is not None and "re-joining" in (now.opened.reason or "")
+    return bool(leader.synced) and not leader.own_events and not reopened
 
 
 def _seen_by(now: Round) -> Iterator[tuple[Clock, int, Event]]:
