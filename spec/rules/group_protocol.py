@@ -508,14 +508,17 @@ class RebalanceWithinTimeout(Monitor):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.waiting: Join | None = None
+        self.waiting: dict[str, Join] = {}
 
     def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
         match event:
             case Rebalance():
-                self.waiting = None
+                self.waiting.clear()
             case Join():
-                self.waiting = self.waiting or event
+                self.waiting.setdefault(event.member or event.instance or event.client or "", event)
+            case Joined() | Leave() | Expire() if not isinstance(event, Joined) or event.error != NONE:
+                for name in (event.member, event.instance, event.client):
+                    self.waiting.pop(name or "", None)
             case GenerationStarted() if group.rebalance is not None and follows(event, group):
                 yield from self._length(event, group.rebalance, group)
             case _:
@@ -524,7 +527,7 @@ class RebalanceWithinTimeout(Monitor):
     def _length(self, event: GenerationStarted, start: Rebalance, group: Coordinator) -> Iterator[Outcome]:
         known = group.rebalance_timeout_ms
         concerned = {group.who.owner(m) for m in (*group.members, *(event.members or ()), *group.joins)}
-        took, waited = elapsed_ms(start, event), elapsed_ms(self.waiting, event)
+        took, waited = elapsed_ms(start, event), elapsed_ms(next(iter(self.waiting.values()), None), event)
         if not concerned or took is None or any(owner not in known for owner in concerned):
             yield Unknown("rebalance timeouts or time stamps were not captured")
             return
@@ -532,7 +535,7 @@ class RebalanceWithinTimeout(Monitor):
         took = min(took, waited) if waited is not None else took
         if took <= bound + TIMER_SLACK_MS + self.settings.clock_skew_ms:
             yield Held()
-        elif self.waiting is None and any(m in group.who.instances for m in group.members):
+        elif not self.waiting and any(m in group.who.instances for m in group.members):
             yield Unknown("only absent static members were waited for, as far as was captured")
         else:
             yield Broken(

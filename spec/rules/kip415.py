@@ -142,14 +142,14 @@ def _interrupted(now: Round, before: Round | None) -> str | None:
         return "the leader was not captured"
     if now.leader != before.leader:
         return "the leader changed: a new one knows nothing of delays and departed workers"
-    if not _completed(_seat_of(before, before.leader), now):
+    if not _completed(_seat_of(before, before.leader), _seat_of(now, now.leader), now):
         return "the leader was not seen completing the generation before"
     if _incremental(now) is not True:
         return "the group was not seen using an incremental protocol"
     return None
 
 
-def _completed(leader: Seat | None, now: Round) -> bool:
+def _completed(leader: Seat | None, again: Seat | None, now: Round) -> bool:
     """Whether the leader got its answer to SyncGroup. The coordinator can't tell, if the connection broke.
 
     Where the leader's own log tells of that generation, it must show it. Else a leader that made the next rebalance itself is
@@ -159,7 +159,9 @@ def _completed(leader: Seat | None, now: Round) -> bool:
         return False
     if leader.holds is not None or any(answer.observer == "member" for answer in leader.synced):
         return True
-    reopened = now.opened is not None and "re-joining" in (now.opened.reason or "")
+    opened, join = now.opened, again.join if again is not None else None
+    first = opened is not None and join is not None and join.ts is not None and opened.ts is not None and join.ts <= opened.ts
+    reopened = first or (opened is not None and "re-joining" in (opened.reason or ""))
     return bool(leader.synced) and not leader.own_events and not reopened
 
 

@@ -359,3 +359,13 @@ def test_a_record_stored_late_brings_nobody_back() -> None:
     trace = Trace().join("i1-aa", **timeouts).join("c2", **timeouts).generation(1, list(shares)).joined(1, *shares).sync(1, "c2", shares)
     trace.leave("c2").rebalance(1, "explicit LeaveGroup").stored(1, shares).at(46).expire("i1-aa").generation(2, [])
     assert broken(trace) == []
+
+
+def test_a_member_that_is_sent_away_does_not_wait() -> None:
+    """Found by the model: a join phase that only an absent static member holds up, and a newcomer that never came back."""
+    timeouts = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 20_000}
+    trace = Trace().join("i1-aa", **timeouts).join("c2", **timeouts).generation(1, ["i1-aa", "c2"]).joined(1, "i1-aa", "c2")
+    trace.sync(1, "c2", {"i1-aa": p(0), "c2": p(1)}).leave("c2").rebalance(1, "explicit LeaveGroup")
+    trace.join("", client="c3", **timeouts).add("joined", None, "c3-cc", client="c3", error="MEMBER_ID_REQUIRED")
+    trace.at(46).expire("i1-aa").generation(2, [])
+    assert broken(trace) == []

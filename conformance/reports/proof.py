@@ -1,0 +1,75 @@
+"""A proof on the terminal: the matrix of actions and statements, what it rests on, and what is only bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ...model.protocol.prove import INITIALLY, Proof
+
+MARKS: Mapping[str, str] = {"proved": "[green]✓[/green]", "refuted": "[red]✗[/red]", "unknown": "[yellow]?[/yellow]"}
+UNTOUCHED = "[dim]·[/dim]"
+
+
+def show_proof(proof: Proof, title: str, console: Console, *, matrix: bool) -> None:
+    """Print one proof. ``matrix``: a line for every statement, also the auxiliary invariants, and a column for every action."""
+    system = proof.system
+    console.print(f"[bold]{escape(title)}[/bold]")
+    for name in system.safety:
+        worst = [row[name] for row in proof.matrix().values() if name in row]
+        mark = next((MARKS[result] for result in ("refuted", "unknown") if result in worst), MARKS["proved"])
+        rules = ", ".join(system.rules.get(name, ()))
+        console.print(f"  {mark} {name:<8} {escape(system.words.get(name, ''))}" + (f" [dim]{rules}[/dim]" if rules else ""))
+    if matrix:
+        console.print(_matrix(proof))
+    seeds = len({obligation.seed for obligation in proof.obligations})
+    asked = len(proof.obligations) // max(1, seeds)
+    failed = sorted({(obligation.action, obligation.conjecture) for obligation in proof.failed})
+    outcome = "all proved" if not failed else f"[red]{len(failed)} not proved[/red]"
+    vacuous = [vacuity.action for vacuity in proof.vacuity if not vacuity.possible]
+    possible = "every action can happen" if not vacuous else f"[red]impossible: {', '.join(vacuous)}[/red]"
+    decidable = "decidable (EPR)" if not proof.cycle else f"[yellow]outside EPR: {' -> '.join(proof.cycle)}[/yellow]"
+    console.print(
+        f"  {asked} obligations ({len(system.actions)} actions, {len(system.safety)} promises, {len(system.invariants)} auxiliary "
+        f"invariants) x {seeds} seeds: {outcome}; {possible}; {decidable}; {proof.seconds:.1f} s of CPU"
+    )
+    for counterexample in proof.counterexamples[:1]:
+        console.print("  the first obligation that fails (a step from a state that perhaps nothing reaches):")
+        console.print(f"    {escape(str(counterexample))}".replace("\n", "\n    "), soft_wrap=True)
+
+
+def _matrix(proof: Proof) -> Table:
+    actions = [INITIALLY, *(action.name for action in proof.system.actions)]
+    results = proof.matrix()
+    seconds = _seconds(proof)
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), caption=_legend(actions), caption_justify="left")
+    table.add_column("statement", no_wrap=True)
+    for number in range(len(actions)):
+        table.add_column(_letter(number), justify="center")
+    table.add_column("ms", justify="right")
+    for name in (*proof.system.safety, *proof.system.invariants):
+        cells = (MARKS[results[a][name]] if name in results.get(a, {}) else UNTOUCHED for a in actions)
+        table.add_row(name, *cells, f"{1000 * sum(seconds.get((a, name), 0.0) for a in actions):.0f}")
+    total = [1000 * sum(s for (a, _), s in seconds.items() if a == action) for action in actions]
+    table.add_row("ms", *(f"{ms:.0f}" for ms in total), f"{sum(total):.0f}")
+    return table
+
+
+def _seconds(proof: Proof) -> dict[tuple[str, str], float]:
+    """The longest over the seeds."""
+    longest: dict[tuple[str, str], float] = {}
+    for obligation in proof.obligations:
+        key = obligation.action, obligation.conjecture
+        longest[key] = max(obligation.seconds, longest.get(key, 0.0))
+    return longest
+
+
+def _letter(number: int) -> str:
+    return "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[number]
+
+
+def _legend(actions: Sequence[str]) -> str:
+    return "  ".join(f"{_letter(number)} {name}" for number, name in enumerate(actions))

@@ -1,0 +1,98 @@
+"""The defects of the assignors: Kafka's own by release, and invented ones."""
+
+from __future__ import annotations
+
+from ..mutation import Mutation
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        name="assignor-skips-adjust",
+        floor="reference",
+        what="CooperativeSticky hands out its target at once, without withholding what another member still owns.",
+        breaks=("revoke-before-reassign",),
+    ),
+    Mutation(
+        name="trusts-every-claim",
+        floor="reference",
+        what="The constrained builder believes every claim: a partition claimed twice stays with both members, or assign throws.",
+        breaks=("exclusive-assignment",),
+        history="KAFKA-12984: 2.5.1 to 2.8.0; fixed in 2.8.1 (as KAFKA-13081) and 3.0.0",
+    ),
+    Mutation(
+        name="only-highest-generation-counts",
+        floor="reference",
+        what="Claims of an older generation are forgotten, so their partitions go to others while their owner still has them.",
+        breaks=("revoke-before-reassign",),
+        history="KAFKA-14639: 2.8.1 to 3.4.0; fixed in 3.4.1 and 3.5.0",
+    ),
+    Mutation(
+        name="validates-built-in-assignor",
+        floor="reference",
+        what="The leader's check of cooperative assignments also judges CooperativeSticky, by raw claims, and throws over a stale one.",
+        history="KAFKA-13406: 2.8.1, 3.0.0; fixed in 2.8.2, 3.0.1 and 3.1.0",
+        unseen="The exception leaves the leader's poll: an observer sees a leader that joins and never syncs, as any slow leader does.",
+    ),
+    Mutation(
+        name="loser-becomes-owner",
+        floor="reference",
+        what="A claimant of an older generation counts as the owner when the next claim is compared: two members keep a partition.",
+        breaks=("exclusive-assignment",),
+        history="fixed inside KAFKA-15106: 3.4.1, 3.5.0, 3.5.1; fixed in 3.5.2 and 3.6.0",
+    ),
+    Mutation(
+        name="rack-mismatch-not-withheld",
+        floor="reference",
+        what="A partition taken from its owner for its rack is given to another member in the same round.",
+        breaks=("revoke-before-reassign",),
+        history="KAFKA-15170: 3.5.0 to 3.7.0; fixed in 3.7.1 and 3.8.0",
+    ),
+    Mutation(
+        name="rack-filling-ignores-quota",
+        floor="reference",
+        what="Filling by rack gives one partition more to more members than may have it; the final check throws.",
+        history="KAFKA-15170: 3.5.0 to 3.7.0; fixed in 3.7.1 and 3.8.0",
+        unseen="The exception leaves the leader's poll: an observer sees a leader that joins and never syncs, as any slow leader does.",
+    ),
+    Mutation(
+        name="keeps-claims-as-sent",
+        floor="reference",
+        what="A member over its quota keeps its first claims as sent, topic by topic, so that one member ends up with whole topics.",
+        history="KAFKA-16277: to 3.7.0; fixed in 3.7.1 and 3.8.0",
+        unseen="No promise: loads stay balanced, only the spread of each topic suffers.",
+    ),
+    Mutation(
+        name="comparison-consumes-user-data",
+        floor="reference",
+        what="Comparing subscriptions uses up the user data that it reads: Sticky forgets those members' prior assignments.",
+        breaks=("needless-movement",),
+        history="2.5.1 to 2.8.2; fixed in 3.0.0 (inside KAFKA-12675)",
+    ),
+    Mutation(
+        name="trusts-every-prior-assignment",
+        floor="reference",
+        what="Sticky's user data has no generation: a member that comes back late keeps what others were given meanwhile.",
+        breaks=("exclusive-assignment",),
+        history="KAFKA-7026: 0.11.0 to 2.2; fixed in 2.3.0 by KIP-341",
+    ),
+    Mutation(
+        name="remembers-highest-generation",
+        floor="reference",
+        what="The leader's assignor remembers the highest generation it ever saw: after a group restarts at a lower one no claim counts.",
+        breaks=("revoke-before-reassign", "needless-movement"),
+        history="3.0.0 to 3.4.0; fixed in 3.4.1 and 3.5.0 (inside KAFKA-14639)",
+    ),
+    Mutation(
+        name="first-of-highest-generation-dropped",
+        floor="reference",
+        what="The first member seen at the highest generation loses its claims along with the older ones.",
+        breaks=("revoke-before-reassign",),
+        history="KAFKA-10082: trunk of June 2020 only",
+    ),
+    Mutation(
+        name="co-partitions-of-unequal-counts",
+        floor="reference",
+        what="Range by rack assigns topics of equal subscribers together although their partition counts differ.",
+        history="KAFKA-14891: trunk before 3.5.0 only",
+        unseen="No promise of the group protocol: which index goes with which is the application's concern.",
+    ),
+)
