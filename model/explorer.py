@@ -3,9 +3,10 @@
 A run follows the fair schedule (`world.due`, first act first), with every fault of the scenario's budget at every moment,
 every decision that Kafka leaves to chance, and at most ``reorderings`` acts taken out of turn. Where nothing is due, time
 passes or what a fault holds up goes on, in any order. Worlds that are equal are searched once, by their shortest run. A trace
-is judged whenever nothing is due: what a trace shows broken stays broken when it goes on. So a finding is a real run of the
-model; that none was found says something about the runs searched, and about histories that end in the same world only as far
-as the first of them goes. For statements about every run see `protocol.search` and `protocol.prove`.
+is judged whenever nothing is due, and where the search ends because the world was seen before, unless that was after the same
+events: what a trace shows broken stays broken when it goes on. So a finding is a real run of the model; that none was found
+says something about the runs searched, and about histories that end in the same world only as far as the first of them goes.
+For statements about every run see `protocol.search` and `protocol.prove`.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A world, how it was reached from its parent, and how many acts out of turn are left. ``told``: events since it was judged."""
+    """A world, how it was reached from its parent, and how many acts out of turn are left. ``told`` sums up what was seen since it was judged."""
 
     world: World
     parent: _Node | None
@@ -68,7 +69,7 @@ class _Node:
     events: tuple[Event, ...]
     left: int
     depth: int
-    told: bool
+    told: int
 
 
 def mutated(world: World, *mutations: str) -> World:
@@ -101,34 +102,43 @@ def search(
     started = time.process_time()
     world = mutated(scenario.world, mutation, *needs) if mutation else scenario.world
     begun = replace(scenario, world=world).begin()
-    root = _Node(begun.world, None, None, begun.events, reorderings, 0, told=True)
+    root = _Node(begun.world, None, None, begun.events, reorderings, 0, _sum(0, begun.events))
     seen: dict[World, int] = {root.world: reorderings}
+    ends: set[tuple[int, int]] = set()
     level, steps, judged, depth = [root], 0, 0, 0
     found: Counterexample | None = None
     full = False
+
+    def judge(node: _Node) -> Counterexample | None:
+        nonlocal judged
+        judged += 1
+        return _judge(node, settings)
+
     while level and found is None and not full:
         following: list[_Node] = []
         for node in level:
             waiting = due(node.world)
             told = node.told
             if told and not waiting:
-                judged += 1
-                told = False
-                found = _judge(node, settings)
-            if found is not None or full:
-                break
+                told = 0
+                found = judge(node)
             for act, left in _turns(node, waiting):
+                if found is not None or full:
+                    break
                 for line, moved in _outcomes(node.world, act):
                     steps += 1
-                    if seen.get(moved.world, -1) >= left:
-                        continue
-                    seen[moved.world] = left
-                    events = bool(moved.events)
-                    following.append(_Node(moved.world, node, line, moved.events, left, node.depth + 1, told or events))
-                    if progress and len(seen) % PROGRESS_EVERY == 0:
-                        progress(len(seen), depth)
+                    after = _Node(moved.world, node, line, moved.events, left, node.depth + 1, _sum(told, moved.events))
+                    end = hash(moved.world), after.told
+                    if seen.get(moved.world, -1) < left:
+                        seen[moved.world] = left
+                        following.append(after)
+                        if progress and len(seen) % PROGRESS_EVERY == 0:
+                            progress(len(seen), depth)
+                    elif after.told and end not in ends:
+                        found = found or judge(after)
+                    ends.add(end)
             full = len(seen) > max_worlds
-        depth += not full
+        depth += 1
         level = following
     return Search(
         scenario=scenario.name,
@@ -141,6 +151,14 @@ def search(
         complete=found is None and not full,
         counterexample=found,
     )
+
+
+def _sum(told: int, events: Sequence[Event]) -> int:
+    """A number for what observers were told, when aside; 0 for nothing."""
+    for event in events:
+        said = (event.kind, event.member, event.instance, event.generation, event.resources, getattr(event, "error", None))
+        told = hash((told, said)) or 1
+    return told
 
 
 def _turns(node: _Node, waiting: Sequence[Act]) -> Iterator[tuple[Act, int]]:

@@ -466,7 +466,7 @@ class _Simulation:
         if old is None:
             self._begin(fresh.id, place, client)
             self.take("join_new", fresh.id)
-        elif after.state == "Stable" and not self._will_be_stored(moved, moved.appends[-1]):
+        elif after.state == "Stable" and not all(self._will_be_stored(moved, a) for a in moved.appends[len(world.appends) :]):
             self.stand_in[fresh.id] = self.stand_in.pop(old.id, old)
             self._is_now(fresh.id, place, client)
             return
@@ -474,6 +474,8 @@ class _Simulation:
             self._begin(fresh.id, place, client)
             replaced = self.stand_in.pop(old.id, old).id
             if before.state == after.state == "Stable":
+                if self.stand_in:
+                    raise _Strayed("a record holds a replacement that could not be stored by itself")
                 self.take("replace_stable", fresh.id, replaced)
                 self.early.add(fresh.id)
             else:
@@ -487,7 +489,7 @@ class _Simulation:
         """The JoinGroup without an id that made the member may come from a client that has left, or wants no answer any more."""
         client = next((c for c in world.clients if self.who.get(c.name) == member), None)
         if client is None:
-            self.take("crash", member)
+            self.take("reset" if member in self.early else "crash", member)
         elif isinstance(client.state, Consumer) and client.state.member_state is MemberState.UNJOINED:
             self.take("reset", member)
 
@@ -570,9 +572,11 @@ class _Simulation:
     def _complete(self, before: Group, after: Group) -> None:
         for m in after.members:
             waited = before.member(m.id)
-            if waited is not None and waited.join is not None and m.id in self.early and self.client_state(m.id) == "joins":
+            if waited is not None and waited.join is not None and m.id in self.early:
                 self.take("rejoin", m.id)
                 self.take("join_known", m.id)
+                if m.id not in self.who.values():
+                    self.take("reset", m.id)
         self.early.clear()
         now = self.of("generation")
         falls = [point for point, number in self.number.items() if number == after.generation]
@@ -651,7 +655,7 @@ class _Simulation:
 
     def _leaves(self, client: str, x: str, how: str) -> None:
         if not self.holds("fresh", x):
-            self.take(how, x)
+            self.take("reset" if x in self.early else how, x)
         self._forget(client)
 
     def _forget(self, client: str) -> None:

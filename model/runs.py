@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from ..spec.events import Event, Heartbeat
@@ -92,17 +93,15 @@ def _noting(choose: Choose, picks: list[int]) -> Choose:
     return noting
 
 
-def settle(world: World, choose: Choose = first, limit: int = 5_000) -> Moved:
-    """Do what is due in turn, and let time pass, until nothing is due and there is no `unrest`. Raises TimeoutError."""
+def settle(world: World, choose: Choose = first, limit: int = 500) -> Moved:
+    """Like `quiet`, but only until nothing is due and there is no `unrest`, and at most ``limit`` acts."""
     events: list[Event] = []
-    for _ in range(limit):
-        acts = ordinary(world)
-        if not due(world) and not unrest(world):
-            return Moved(world, tuple(events))
-        moved = step(world, acts[0], choose)
-        world = moved.world
-        events.extend(moved.events)
-    raise TimeoutError(f"not settled after {limit} acts: {unrest(world)}")
+    for taken in islice(resting(world, choose), limit):
+        if not due(taken.before) and not unrest(taken.before):
+            break
+        world = taken.moved.world
+        events.extend(taken.moved.events)
+    return Moved(world, tuple(events))
 
 
 def quiet(world: World, choose: Choose = first, limit: int = 20_000) -> Moved:

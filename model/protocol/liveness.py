@@ -238,12 +238,13 @@ class QuietGraph:
 
     def networkx(self) -> Any:
         """A `networkx.DiGraph` with the actions as edge labels, for drawings and small analyses."""
-        import networkx as nx
+        import networkx
 
-        graph: Any = nx.DiGraph()
+        graph: Any = cast("Any", networkx).DiGraph()
         graph.add_nodes_from(range(self.columns[0].size))
+        names = [move.action for move in self.code.moves]
         for source, target, move in zip(self.sources.tolist(), self.targets.tolist(), self.moves.tolist(), strict=True):
-            graph.add_edge(source, target, action=self.code.moves[move].action)
+            graph.add_edge(source, target, action=names[cast("int", move)])
         return graph
 
 
@@ -326,18 +327,18 @@ def converges(graph: QuietGraph) -> Convergence:
 def _on_cycles(graph: QuietGraph) -> Mask:
     count = graph.columns[0].size
     if count <= SMALL_GRAPH:
-        import networkx as nx
+        import networkx
 
         cyclic = np.zeros(count, np.bool_)
-        for component in cast("Iterable[set[int]]", nx.strongly_connected_components(graph.networkx())):
+        for component in cast("Iterable[set[int]]", cast("Any", networkx).strongly_connected_components(graph.networkx())):
             if len(component) > 1:
                 cyclic[list(component)] = True
         return cyclic
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
+    from scipy import sparse
+    from scipy.sparse import csgraph
 
-    matrix: Any = csr_matrix((np.ones(graph.sources.size, np.int8), (graph.sources, graph.targets)), shape=(count, count))
-    _, labels = cast("tuple[int, NDArray[np.int32]]", connected_components(matrix, directed=True, connection="strong"))
+    matrix = cast("Any", sparse).csr_matrix((np.ones(graph.sources.size, np.int8), (graph.sources, graph.targets)), shape=(count, count))
+    _, labels = cast("tuple[int, NDArray[np.int32]]", cast("Any", csgraph).connected_components(matrix, directed=True, connection="strong"))
     return np.bincount(labels)[labels] > 1
 
 
