@@ -25,6 +25,7 @@ from .doctor import tools
 from .readers.files import formats
 from .reports import RENDERERS
 from .reports.terminal import show
+from .study import explore, prove
 from .validate import exit_status
 from .validate import validate as run_validate
 from .waivers import WaiverError, load
@@ -145,6 +146,10 @@ def _severity(text: str) -> tuple[str, Severity]:
     if rule not in RULES or severity not in get_args(Severity):
         raise click.UsageError(f"--severity {text}: write ID=error, ID=warning or ID=info, with an ID that `kipcheck rules` lists")
     return rule, cast("Severity", severity)
+
+
+cli.add_command(explore)
+cli.add_command(prove)
 
 
 @cli.command()

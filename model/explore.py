@@ -6,21 +6,22 @@ numpy, scipy, networkx and Z3: without them its functions raise ImportError with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ..spec.events import Event
 from ..spec.rules import RULES
-from . import explorer
+from . import assignors, consumer, coordinator, explorer
+from .connect import mutations as connect
 from .mutation import Floor, Mutation
-from .mutations import reference_mutation
 from .scenarios import SCENARIOS
 
 if TYPE_CHECKING:
-    from .protocol.ground import Trace
     from .protocol.language import System
+    from .protocol.refute import Case
     from .protocol.search import Progress as Searched
+    from .protocol.search import Run
 
 Kind = Literal["always", "sometimes", "eventually"]
 Verdict = Literal["holds", "violated", "reached", "unreached", "undecided"]
@@ -88,6 +89,11 @@ class Exploration:
 # The reference floor.
 
 
+def reference_mutations() -> dict[str, Mutation]:
+    """The mutations of the reference floor by name."""
+    return {m.name: m for package in (coordinator, consumer, assignors, connect) for m in package.MUTATIONS}
+
+
 def explore_scenario(
     scenario: str,
     *,
@@ -101,11 +107,9 @@ def explore_scenario(
     Raises KeyError for an unknown scenario or mutation.
     """
     setting = SCENARIOS[scenario]
-    mutant = None if mutation is None else reference_mutation(mutation)
+    mutant = None if mutation is None else reference_mutations()[mutation]
     rules = frozenset(mutant.breaks) if mutant is not None and mutant.breaks else None
-    found = explorer.search(
-        setting, mutation=mutation, rules=rules, reorderings=reorderings, max_worlds=max_states, progress=progress
-    )
+    found = explorer.search(setting, mutation=mutation, rules=rules, reorderings=reorderings, max_worlds=max_states, progress=progress)
     asked = sorted(rules) if rules else ["every rule of the catalogue"]
     broken = found.counterexample.finding.rule if found.counterexample else None
     quiet: Verdict = "holds" if found.complete else "undecided"
@@ -157,46 +161,171 @@ def explore_protocol(
     """Every reachable state of the consumer protocol for so many member ids and partitions, with any number of generations.
 
     ``instances``: for each member id its static instance, None for a dynamic one. Every fault may happen, any number of times.
+    That every quiet run ends stable, fully owned and balanced is asked of dynamic members only.
     """
     from .protocol.consumer import consumer_protocol
-    from .protocol.goals import goals
     from .protocol.search import search
+    from .protocol.systems import GOALS
 
-    system = consumer_protocol(static=any(i is not None for i in instances), partial_loss=False, commits=False)
+    static = any(instance is not None for instance in instances)
+    system = consumer_protocol(static=static, partial_loss=False, commits=False)
     result = search(
         system,
         members=members,
         partitions=partitions,
         instances=instances,
         properties={name: system.safety[name] for name in SEARCHED},
-        goals=goals(),
+        goals={name: goal.formula for name, goal in GOALS.items()},
         symmetry=symmetry,
         max_states=max_states,
         max_memory=max_memory,
-        progress=_told(progress),
+        progress=_progress(progress),
     )
-    statements = tuple(
+    statements = [
         Statement(
-            kind="always" if name in SEARCHED else "sometimes",
+            kind="sometimes" if name in GOALS else "always",
             name=name,
-            words=system.words[name] if name in SEARCHED else goals_words()[name],
+            words=GOALS[name].words if name in GOALS else system.words[name],
             rules=system.rules.get(name, ()),
             verdict=verdict,
             steps=len(result.runs[name].steps) if name in result.runs else None,
         )
         for name, verdict in result.verdicts.items()
-    )
+    ]
+    if not static and result.complete:
+        statements.append(_convergence(members, partitions, symmetry, max_states, max_memory, progress))
+    broken = next((name for name in SEARCHED if result.verdicts[name] == "violated"), None)
     return Exploration(
-        title="cooperative consumers" + (", static members among them" if instances else ""),
+        title=f"cooperative consumers, {'static' if static else 'dynamic'}",
         floor="protocol",
-        bounds=f"{members} member ids, {partitions} partitions, any number of generations, every fault at any time",
-        statements=statements,
+        bounds=_sizes(members, partitions),
+        statements=tuple(statements),
         states=result.states,
         transitions=result.transitions,
         depth=result.depth,
         seconds=result.seconds,
         bytes=result.peak_bytes,
         complete=result.complete,
-        why=_WHY.get(result.why, ""),
-        counterexample=None,
+        why=_STOPPED.get(result.why, ""),
+        counterexample=None if broken is None else _searched(system, broken, result.runs[broken]),
     )
+
+
+_STOPPED = {
+    "states": "stopped after the states that --max-states allows",
+    "memory": "stopped before it needed more memory than --max-memory",
+}
+
+
+def _sizes(members: int, partitions: int) -> str:
+    return f"{members} member ids, {partitions} partition{'s' * (partitions > 1)}, any number of generations, every fault at any time"
+
+
+def _progress(progress: Progress | None) -> Callable[[Searched], None] | None:
+    return None if progress is None else lambda now: progress(now.states, now.depth)
+
+
+def _convergence(
+    members: int, partitions: int, symmetry: bool, max_states: int | None, max_memory: int, progress: Progress | None
+) -> Statement:
+    from .protocol.consumer import consumer_protocol
+    from .protocol.liveness import converges, quiet_graph, quiet_system
+
+    system = quiet_system(consumer_protocol(static=False, partial_loss=False, commits=False))
+    graph = quiet_graph(
+        system,
+        members=members,
+        partitions=partitions,
+        symmetry=symmetry,
+        max_states=max_states,
+        max_memory=max_memory,
+        progress=_progress(progress),
+    )
+    found = converges(graph)
+    wrong = bool(found.stuck or found.cycling)
+    return Statement(
+        kind="eventually",
+        name="converges",
+        words="Once nothing fails any more, every run ends stable, fully owned and balanced.",
+        rules=("converges", "withheld-partition-reassigned"),
+        verdict="violated" if wrong else "holds" if found.converges else "undecided",
+        steps=len(found.lasso) if wrong else found.longest,
+    )
+
+
+def explore_popular(name: str, *, max_memory: int = MEMORY, progress: Progress | None = None) -> Exploration:
+    """The shortest run that breaks a promise as people state it; ``name`` is one of `systems.POPULAR`. Raises KeyError."""
+    from .protocol import refute
+    from .protocol.systems import POPULAR
+
+    _, promise = POPULAR[name]
+    return _case(refute.POPULAR[promise], f"the promise as people state it, {name}", max_memory, progress)
+
+
+def explore_mutant(mutation: str, *, max_memory: int = MEMORY, progress: Progress | None = None) -> Exploration:
+    """The shortest run of a mutant of the protocol floor that breaks a promise.
+
+    Raises KeyError for an unknown mutation, and for one that is proved harmless (`proofs.prove_mutant` says so).
+    """
+    from .protocol import refute
+
+    return _case(refute.MUTANTS[mutation], f"mutant {mutation}", max_memory, progress)
+
+
+_NUMBERED = frozenset({"S14"})
+"""Promises about the order of generations itself, which lags behind the current one can't show."""
+
+
+def _case(case: Case, title: str, max_memory: int, progress: Progress | None) -> Exploration:
+    from .protocol.search import search
+
+    system = case.system
+    promise = {**system.safety, **system.popular}[case.breaks]
+    result = search(
+        system,
+        members=len(case.instances),
+        partitions=case.partitions,
+        instances=case.instances,
+        generations=case.generations if case.failover or case.breaks in _NUMBERED else None,
+        properties={case.breaks: promise},
+        symmetry=False,
+        reduction=False,
+        max_memory=max_memory,
+        progress=_progress(progress),
+    )
+    run = result.runs.get(case.breaks)
+    return Exploration(
+        title=title,
+        floor="protocol",
+        bounds=_sizes(len(case.instances), case.partitions),
+        statements=(
+            Statement(
+                kind="always",
+                name=case.breaks,
+                words=system.words[case.breaks],
+                rules=system.rules.get(case.breaks, ()),
+                verdict=result.verdicts[case.breaks],
+                steps=len(run.steps) if run else None,
+            ),
+        ),
+        states=result.states,
+        transitions=result.transitions,
+        depth=result.depth,
+        seconds=result.seconds,
+        bytes=result.peak_bytes,
+        complete=result.complete or run is not None,
+        why=_STOPPED.get(result.why, ""),
+        counterexample=None if run is None else _searched(system, case.breaks, run),
+    )
+
+
+def _searched(system: System, breaks: str, run: Run) -> Counterexample:
+    from .protocol.ground import Trace
+    from .protocol.narrate import narrate
+
+    sizes = dict.fromkeys(system.sorts, 1)
+    used = [(symbol.sorts, point) for symbol in (*system.rigid, *system.state) for point in run.states[0].get(symbol.name, ())]
+    used += [(tuple(v.sort for v in system.action(step.action).parameters), step.arguments) for step in run.steps]
+    for sorts, point in used:
+        sizes |= {sort: max(sizes[sort], at + 1) for sort, at in zip(sorts, point, strict=True)}
+    return Counterexample(breaks=breaks, script=tuple(map(str, run.steps)), events=narrate(system, sizes, Trace(run.states[0], run.steps)))

@@ -3,8 +3,8 @@
 A run follows the fair schedule (`world.due`, first act first), with every fault of the scenario's budget at every moment,
 every decision that Kafka leaves to chance, and at most ``reorderings`` acts taken out of turn. Where nothing is due, time
 passes or what a fault holds up goes on, in any order. Worlds that are equal are searched once, by their shortest run. A trace
-is judged whenever nothing is due, and where the search ends because the world was seen before, unless that was after the same
-events: what a trace shows broken stays broken when it goes on. So a finding is a real run of the model; that none was found
+is judged whenever nothing is due, and where the search ends because the worlds that follow were seen before, unless that was
+after the same events: what a trace shows broken stays broken when it goes on. So a finding is a real run of the model; that none was found
 says something about the runs searched, and about histories that end in the same world only as far as the first of them goes.
 For statements about every run see `protocol.search` and `protocol.prove`.
 """
@@ -117,14 +117,15 @@ def search(
     while level and found is None and not full:
         following: list[_Node] = []
         for node in level:
+            if found is not None or full:
+                break
             waiting = due(node.world)
             told = node.told
             if told and not waiting:
                 told = 0
                 found = judge(node)
-            for act, left in _turns(node, waiting):
-                if found is not None or full:
-                    break
+            before = len(following)
+            for act, left in _turns(node, waiting) if found is None else ():
                 for line, moved in _outcomes(node.world, act):
                     steps += 1
                     after = _Node(moved.world, node, line, moved.events, left, node.depth + 1, _sum(told, moved.events))
@@ -137,6 +138,8 @@ def search(
                     elif after.told and end not in ends:
                         found = found or judge(after)
                     ends.add(end)
+            if told and found is None and len(following) == before:
+                found = judge(node)
             full = len(seen) > max_worlds
         depth += 1
         level = following

@@ -8,7 +8,7 @@ have equal futures, shifted in time.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Literal, cast
 
@@ -26,7 +26,7 @@ _PLAIN = frozenset({"Metadata", "Share", "GroupRecord", "StoredMember", "Faults"
 
 _PLAIN_TYPES = frozenset({str, int, bool, type(None), frozenset})
 
-How = Literal["as it is", "ahead", "ago", "number", "place"]
+How = Literal["as it is", "ahead", "ago", "ago or never", "number", "place"]
 
 
 @cache
@@ -42,7 +42,9 @@ def _how(kind: type, name: str) -> How:
         return "number"
     if name == "connection":
         return "place"
-    if name in _AGO or (name == "deadline" and kind.__name__ == "Leader"):
+    if name == "deadline" and kind.__name__ == "Leader":
+        return "ago or never"
+    if name in _AGO:
         return "ago"
     return "ahead" if name in _AHEAD else "as it is"
 
@@ -66,6 +68,8 @@ def likeness(value: Any, now: int, sent: Mapping[str, int], own: int = 0) -> Has
             own = sent[value.connection]
         case "Stray":
             own = value.call.correlation
+        case "Group" if not value.pending_sync and value.sync_deadline is not None:
+            return likeness(replace(value, sync_deadline=None), now, sent, own)
         case _:
             pass
     parts: list[Hashable] = [kind.__name__]
@@ -78,6 +82,8 @@ def likeness(value: Any, now: int, sent: Mapping[str, int], own: int = 0) -> Has
         elif how == "ahead":
             parts.append(max(at - now, 0))
         elif how == "ago":
+            parts.append(at - now)
+        elif how == "ago or never":
             parts.append(at - now if at else None)
         else:
             parts.append(own - at if how == "number" else at.partition("#")[0])

@@ -29,21 +29,22 @@ followed no further.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
+from typing import cast
 
 from ..spec.events import NONE, Joined
 from ..spec.events import Commit as CommitAnswered
 from . import consumer, coordinator
 from .acts import Act, Arrive, Fall, Fire, Refuse, Resign, Store, Wander
 from .consumer.state import Consumer, MemberState
-from .coordinator import Append, Group, Member
+from .coordinator import Append, Group, Member, Replaced
 from .messages import CommitRequest, JoinRequest, JoinResponse, LeaveRequest, Metadata, Request, Share, SyncRequest, SyncResponse
 from .protocol.consumer import CLIENT_STATES, consumer_protocol
-from .protocol.interpreter import Interpreter, Relation, State, Step
-from .protocol.language import And, Node, Or, Quantified, System, pretty
+from .protocol.interpreter import Function, Interpreter, Relation, State
+from .protocol.language import And, Node, Or, Quantified, System, Variable, pretty
 from .runs import Taken
 from .world import Call, Client, World, owned
 
@@ -108,9 +109,14 @@ class Refinement:
         return "\n".join(lines)
 
 
-PROTOCOL: System = consumer_protocol(static=True, failover=True, reported="joined")
-BEFORE_3_4: System = consumer_protocol(static=True, failover=True, reported="completed")
-"""For groups of clients whose claims carry the generation of the assignment that they took over last, as user data."""
+@cache
+def protocol(*, static: bool = True, old: bool = False) -> System:
+    """What runs are held to, by whether there are static members, and whether all clients are ``old``, that is before 3.4."""
+    return consumer_protocol(static=static, failover=True, reported="completed" if old else "joined", unprompted=True)
+
+
+PROTOCOL: System = protocol()
+"""The one with all actions."""
 
 
 def _alternatives(guard: Node) -> tuple[tuple[str, Node], ...]:
@@ -137,9 +143,9 @@ class _Failed(Exception):
 
 
 @cache
-def _interpreter(old: bool, members: int, partitions: int, generations: int, instances: int) -> Interpreter:
+def _interpreter(static: bool, old: bool, members: int, partitions: int, generations: int, instances: int) -> Interpreter:
     sizes = {"Member": members, "Partition": partitions, "Generation": generations, "Instance": instances}
-    return Interpreter(BEFORE_3_4 if old else PROTOCOL, sizes)
+    return Interpreter(protocol(static=static, old=old), sizes)
 
 
 def _rounded(number: int, to: int = 4) -> int:
@@ -234,7 +240,7 @@ class _Universe:
 
     def interpreter(self) -> Interpreter:
         sizes = (len(self.members), len(self.partitions), self.generations)
-        return _interpreter(self.old, *map(_rounded, sizes), max(1, len(self.instances)))
+        return _interpreter(bool(self.instances), self.old, *map(_rounded, sizes), max(1, len(self.instances)))
 
     def rigid(self, members: int) -> State:
         return {
@@ -308,12 +314,12 @@ class _Simulation:
     def row(self, symbol: str, member: str) -> list[int]:
         """The second arguments with which a relation holds of the member."""
         m = self.universe.members[member]
-        values: Relation = self.state[symbol]  # type: ignore[assignment]
+        values = cast("Relation", self.state[symbol])
         return sorted(point[1] for point in values if point[0] == m)
 
     def of(self, symbol: str, *members: str) -> int:
         """The value of a function to generations."""
-        values: Mapping[tuple[int, ...], int] = self.state[symbol]  # type: ignore[assignment]
+        values = cast("Function", self.state[symbol])
         return values[tuple(self.universe.members[m] for m in members)]
 
     def partitions(self, symbol: str, member: str) -> frozenset[str]:
@@ -322,7 +328,7 @@ class _Simulation:
 
     def assigned(self, point: int, member: str) -> frozenset[str]:
         names, m = list(self.universe.partitions), self.universe.members[member]
-        values: Relation = self.state["assigned"]  # type: ignore[assignment]
+        values = cast("Relation", self.state["assigned"])
         return frozenset(names[p] for g, at, p in values if (g, at) == (point, m))
 
     def client_state(self, member: str) -> str:
@@ -361,13 +367,12 @@ class _Simulation:
         ]
         return f"the guard of {action} fails: " + " and ".join(self._told(part, state, environment) for part in failing)
 
-    def _told(self, part: Node, state: State, environment: Mapping[object, int]) -> str:
+    def _told(self, part: Node, state: State, environment: Mapping[Variable, int]) -> str:
         if not isinstance(part, Quantified) or part.kind != "forall":
             return pretty(part)
-        known: dict[object, int] = dict(environment)
         for point in product(*(range(self.interpreter.sizes[v.sort]) for v in part.variables)):
-            here = {**known, **dict(zip(part.variables, point, strict=True))}
-            if not self.interpreter.holds(part.body, state, here):  # type: ignore[arg-type]
+            here = {**environment, **dict(zip(part.variables, point, strict=True))}
+            if not self.interpreter.holds(part.body, state, here):
                 named = ", ".join(f"{v.name} = {self._name(v.sort, at)}" for v, at in zip(part.variables, point, strict=True))
                 return f"{pretty(part)} (not with {named})"
         return pretty(part)
@@ -387,7 +392,7 @@ class _Simulation:
         before, after = world.group, moved.group
         if isinstance(act, Resign | Fall):
             if self.proposing is not None and self._will_be_stored(world, self.proposing):
-                self._accept()
+                self._accept(world)
             self.take("failover")
             self.proposing = None
             self.stand_in.clear()
@@ -404,15 +409,17 @@ class _Simulation:
         accepted = before.state == "CompletingRebalance" and after.state == "Stable"
         if before.state == "CompletingRebalance" and not same and not accepted:
             if self.proposing is not None and self._will_be_stored(world, self.proposing):
-                self._accept()
+                self._accept(world)
             self.proposing = None
         request, place, client = self._arrived(world, act)
         if isinstance(request, JoinRequest):
             self._join(world, moved, request, place, client)
         if isinstance(request, SyncRequest):
             self._propose(world, moved, request)
+        if accepted:
+            self._accept(world)
         if isinstance(act, Store):
-            self._stored(world, accepted=accepted)
+            self.early &= {m.id for m in after.members if m.join is not None} | {a.member for a in _returns(moved)}
         if isinstance(act, Refuse):
             self._undone(world, after)
         leaver = request.member if isinstance(request, LeaveRequest) else None
@@ -530,28 +537,27 @@ class _Simulation:
             self.proposing = begun[0]
             self.take("propose", choice=((m, p) for m, share in request.shares for p in _given(share)))
 
-    def _accept(self) -> None:
+    def _accept(self, world: World) -> None:
+        """The leader's proposal is accepted; a different one of the same generation must not be written after it."""
+        if self.proposing is None:
+            raise _Failed("an assignment is accepted that the leader did not propose")
+        accepted, self.proposing = self.proposing.record, None
         self.take("accept")
-        self.proposing = None
-
-    def _stored(self, world: World, *, accepted: bool) -> None:
-        append = world.appends[0]
-        if accepted:
-            self._accept()
-        elif append.why == "sync" and append.record is not None:
-            point = max(point for point, number in self.number.items() if number == append.record.generation)
-            if any(self.assigned(point, m.id) != frozenset(_given(m.share)) for m in append.record.members):
+        for other in world.appends:
+            of_same = other.why == "sync" and accepted and other.record and other.record.generation == accepted.generation
+            if of_same and other.record != accepted and self._will_be_stored(world, other):
                 raise _Strayed("a second, different proposal of one generation is stored")
-        if append.replaced is not None:
-            self.early.discard(append.replaced.member)
 
     def _undone(self, world: World, after: Group) -> None:
         """A replacement that could not be stored is undone."""
         replaced = world.appends[0].replaced
-        if replaced is None or self.stand_in.pop(replaced.member, None) is not None:
+        if replaced is None or world.group.member(replaced.member) is None or after.member(replaced.member) is not None:
             return
-        if world.group.member(replaced.member) is not None and after.member(replaced.member) is None:
+        if self.stand_in.pop(replaced.member, None) is None:
             raise _Strayed("a replacement is undone after a rebalance has begun with it")
+        restored = after.member(replaced.before.id)
+        if restored is not None and restored.protocols != replaced.before.protocols:
+            raise _Strayed("a replacement is undone, but for what it claims (latent L8 of the old coordinator)")
 
     def _replaced_after_all(self, world: World, member: str) -> None:
         old = self.stand_in.pop(member)
@@ -615,7 +621,9 @@ class _Simulation:
         elif x is not None and before is not None:
             x = self._goes_on(before, state, was, now, x)
         for call in now.calls:
-            sent = isinstance(call.request, JoinRequest) and call.request.member and all(call.correlation != c.correlation for c in was.calls)
+            sent = (
+                isinstance(call.request, JoinRequest) and call.request.member and all(call.correlation != c.correlation for c in was.calls)
+            )
             if sent and isinstance(call.request, JoinRequest):
                 self._sends_join(now, call.request.member, (now.connection, call.correlation))
             if isinstance(call.request, CommitRequest) and all(call.correlation != c.correlation for c in was.calls) and x is not None:
@@ -680,13 +688,21 @@ class _Simulation:
         x = request.member
         committed = self.commits.get(place, frozenset())
         for p in request.partitions:
-            if self.client_state(x) == "settled" and p in self.partitions("believes", x):
-                self.take("commit", x, p)
-            elif self.number[self.of("generation")] != request.generation or not self.holds("member", x) or self.phase == "completing":
+            if (
+                (self.client_state(x) == "settled" and p in self.partitions("believes", x))
+                or self.number[self.of("generation")] != request.generation
+                or not self.holds("member", x)
+                or self.phase == "completing"
+            ):
                 self.take("commit", x, p)
             else:
                 reason = "the client has moved on since" if p in committed else "the assignment of the generation is not taken over yet"
                 self.result.outside.append(Outside(self.at, taken.line.act, f"a commit is accepted, but {reason}"))
+
+
+def _returns(world: World) -> Iterator[Replaced]:
+    """The replacements that wait for the log."""
+    return (a.replaced for a in world.appends if a.replaced is not None)
 
 
 def _offers(member: Member) -> tuple[str, ...]:
@@ -827,4 +843,4 @@ class _Agreement:
 
 
 def _shown(value: object) -> str:
-    return "{" + ", ".join(map(str, sorted(value, key=str))) + "}" if isinstance(value, set | frozenset) else str(value)  # type: ignore[type-var]
+    return "{" + ", ".join(sorted(map(str, cast("Iterable[object]", value)))) + "}" if isinstance(value, Set) else str(value)

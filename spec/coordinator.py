@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .events import NONE, Assignment, Event, Expire, Gap, GenerationStarted, Join, Joined, Leave, Load, Rebalance, Replace, Synced
-from .rounds import Identities
+from .events import NONE, Assignment, Event, Gap, GenerationStarted, Join, Joined, Load, Rebalance, Replace, Synced
+from .rounds import Identities, removes
 
 Phase = Literal["unknown", "preparing", "completing", "stable", "empty"]
+
+NOT_THE_LOGS = frozenset({"FENCED_INSTANCE_ID", "INCONSISTENT_GROUP_PROTOCOL", "INVALID_SESSION_TIMEOUT", "UNKNOWN_MEMBER_ID"})
+"""Errors of a JoinGroup that do not say that a record could not be stored."""
 
 
 @dataclass(slots=True)
@@ -33,6 +36,8 @@ class Coordinator:
     static: dict[str, str] = field(default_factory=dict[str, str])
     """Which member id each group.instance.id has now."""
     fenced: dict[str, Event] = field(default_factory=dict[str, Event])
+    unstored: dict[str, Replace] = field(default_factory=dict[str, Replace])
+    """Per group.instance.id: its replacement in a stable group, as long as nothing shows that it was stored."""
     rebalance: Rebalance | None = None
     joins: dict[str, Join] = field(default_factory=dict[str, Join])
     last_seen: dict[str, Event] = field(default_factory=dict[str, Event])
@@ -41,6 +46,8 @@ class Coordinator:
     """Per slot: the shortest that it ever asked for; brokers before 3.3.2 ignore what a returning member asks for (KAFKA-14009)."""
     rebalance_timeout_ms: dict[str, int] = field(default_factory=dict[str, int])
     """Per slot: the longest that it ever asked for."""
+    least_rebalance_timeout_ms: dict[str, int] = field(default_factory=dict[str, int])
+    """Per slot: the shortest that it ever asked for."""
 
     def enter(self, epoch: int) -> None:
         """Forget what an older epoch's coordinator knew."""
@@ -50,6 +57,9 @@ class Coordinator:
     def apply(self, event: Event) -> None:
         """Move to the state after ``event``."""
         self.enter(event.epoch)
+        if removes(event):
+            self._remove(event)
+            return
         match event:
             case Gap() if not event.member:
                 self._forget(event.epoch)
@@ -87,17 +97,16 @@ class Coordinator:
                         self.last_seen[self.who.owner(event.member)] = self.since or event
                     self._readmit((event.member,))
                     self._hold_slot(event.member, event)
-            case Joined() if event.error != "FENCED_INSTANCE_ID":
+                    self._is_stored(event)
+            case Joined() if event.error not in NOT_THE_LOGS:
                 self._take_back(event)
             case Synced(error="NONE"):
                 self._reach(event.generation, event)
+                self._is_stored(event)
                 if event.generation == self.generation:
                     self._settle("stable")
-            case Expire():
-                self._remove(event)
-            case Leave(error="NONE"):
-                self._remove(event)
             case Replace():
+                self._is_unstored(event)
                 if event.member:
                     self.members[event.member] = event
                     for ended in (self.replaced, self.removed, self.fenced):
@@ -113,13 +122,14 @@ class Coordinator:
                     self.fenced.setdefault(event.member, event)
                 elif error == NONE:
                     self._seen(event)
+                    self._is_stored(event)
 
     def _forget(self, epoch: int) -> None:
-        timeouts = self.session_timeout_ms, self.rebalance_timeout_ms
+        timeouts = self.session_timeout_ms, self.rebalance_timeout_ms, self.least_rebalance_timeout_ms
         fresh = Coordinator(self.who, epoch)
         for name in self.__slots__:
             setattr(self, name, getattr(fresh, name))
-        self.session_timeout_ms, self.rebalance_timeout_ms = timeouts
+        self.session_timeout_ms, self.rebalance_timeout_ms, self.least_rebalance_timeout_ms = timeouts
 
     def _is_past(self, generation: int | None) -> bool:
         return generation is not None and self.generation is not None and generation < self.generation
@@ -128,6 +138,7 @@ class Coordinator:
         if generation is None or generation == self.generation or self._is_past(generation):
             return
         self.generation, self.since = generation, event
+        self._doubt_unstored()
         self.members, self.complete, self.loading = {}, False, False
         if not isinstance(event, Rebalance):
             self.phase = "completing"
@@ -146,7 +157,9 @@ class Coordinator:
         owner = self.who.owner(event.member) if event.member else key
         self._session_timeout(owner, event.session_timeout_ms)
         if event.rebalance_timeout_ms is not None:
-            self.rebalance_timeout_ms[owner] = max(event.rebalance_timeout_ms, self.rebalance_timeout_ms.get(owner, 0))
+            asked = event.rebalance_timeout_ms
+            self.rebalance_timeout_ms[owner] = max(asked, self.rebalance_timeout_ms.get(owner, asked))
+            self.least_rebalance_timeout_ms[owner] = min(asked, self.least_rebalance_timeout_ms.get(owner, asked))
 
     def _session_timeout(self, owner: str, asked: int | None) -> None:
         if asked is not None:
@@ -159,22 +172,49 @@ class Coordinator:
             self.static = {i: m for m in self.members if (i := self.who.instances.get(m)) is not None}
             self.last_seen = {o: self.last_seen[o] for o in map(self.who.owner, self.members) if o in self.last_seen}
 
+    def is_doubtful(self, member: str) -> bool:
+        """Whether ``member`` was replaced by a process whose record may not have been stored: then it holds the slot again."""
+        replaced = self.unstored.get(self.who.instances.get(member, ""))
+        return replaced is not None and replaced.old_member == member
+
+    def _is_unstored(self, event: Replace) -> None:
+        """Only a stable group stores a replacement. A broker's log may tell of its undoing as of another replacement."""
+        before = self.unstored.pop(event.instance or "", None)
+        undoes = before is not None and (before.member, before.old_member) == (event.old_member, event.member)
+        if event.instance and not undoes and self.phase in ("stable", "unknown"):
+            self.unstored[event.instance] = event
+
+    def _is_stored(self, granted: Event) -> None:
+        """The new id learns of itself when its replacement is stored, or when another generation starts."""
+        instance = self.who.instances.get(granted.member or "", "")
+        replaced = self.unstored.get(instance)
+        if replaced is not None and replaced.member == granted.member and replaced.generation == granted.generation:
+            del self.unstored[instance]
+
     def _take_back(self, refused: Joined) -> None:
         """A replacement that could not be stored is undone: the JoinGroup is refused, and the old id holds the slot again."""
-        slot = f"instance:{refused.instance}"
-        cause = self.last_seen.get(slot)
-        if (
-            isinstance(cause, Replace)
-            and cause.instance
-            and cause.old_member
-            and cause.member
-            and refused.member in (None, "", cause.member)
-        ):
+        if refused.instance is None:
+            return
+        cause = self.unstored.get(refused.instance)
+        if cause is not None and cause.old_member and cause.member and refused.member in (None, "", cause.member):
+            del self.unstored[refused.instance]
             self.replaced.pop(cause.old_member, None)
-            self.fenced.pop(cause.old_member, None)
             self.members.pop(cause.member, None)
             self.members[cause.old_member] = cause
-            self.static[cause.instance] = cause.old_member
+            self.static[refused.instance] = cause.old_member
+        if not refused.member or (cause is not None and refused.member == cause.member):
+            self._unfence(refused.instance)
+
+    def _doubt_unstored(self) -> None:
+        """The group goes on before a replacement is stored: should that fail, nobody is told that the old id has the slot again."""
+        for instance, replaced in self.unstored.items():
+            self.replaced.pop(replaced.old_member or "", None)
+            self._unfence(instance)
+        self.unstored.clear()
+
+    def _unfence(self, instance: str) -> None:
+        for member in [m for m in self.fenced if self.who.instances.get(m) == instance]:
+            del self.fenced[member]
 
     def _hold_slot(self, member: str, event: Event) -> None:
         """``member`` has its instance's slot from now on; whoever had it before is replaced."""
@@ -203,4 +243,5 @@ class Coordinator:
             instance = self.who.instances.get(member, "")
             if self.static.get(instance, member) == member:
                 self.static.pop(instance, None)
+                self.unstored.pop(instance, None)
                 self.last_seen.pop(self.who.owner(member), None)

@@ -189,6 +189,17 @@ class Round:
         return next((e.ts for e in (self.started, *self.coordinator_events, *own) if e is not None and e.ts is not None), None)
 
 
+def removes(event: Event) -> bool:
+    """Whether a member leaves the group: it left, a timer removed it, or it rejoined a group that is full by now (group.max.size)."""
+    match event:
+        case Expire() | Leave(error="NONE"):
+            return True
+        case Joined(error="GROUP_MAX_SIZE_REACHED"):
+            return bool(event.member)
+        case _:
+            return False
+
+
 def by_clock(events: Iterable[Event]) -> list[Event]:
     """Events of one clock in its order: by epoch and time, where time is missing after what stood before them."""
     keyed: list[tuple[int, int, int, Event]] = []
@@ -306,7 +317,7 @@ class _Present:
         match event:
             case GenerationStarted() | Assignment() if event.members is not None:
                 self.members, self.empty = set(event.members), not event.members
-            case Expire() | Leave() if not isinstance(event, Leave) or event.error == NONE:
+            case _ if removes(event):
                 gone = [event.member] if event.member else [m for m in self.members if self.who.instances.get(m) == event.instance]
                 self.empty = self.empty or (bool(self.members) and self.members <= set(gone))
                 self.members.difference_update(gone)
@@ -420,7 +431,8 @@ class _Table:
         self.who = who
         self.refused = refused
         self.rounds: dict[tuple[int, int], Round] = {}
-        self.pending: dict[str, Join] = {}
+        self.pending: dict[str, tuple[Join, ...]] = {}
+        """JoinGroup requests without an answer, by member id or slot, the latest last."""
         self.current: tuple[int, int] | None = None
         self.preparing: Rebalance | None = None
         self.topics: Mapping[str, int] | None = None
@@ -449,6 +461,8 @@ class _Table:
         if self.current is not None and event.epoch > self.current[0]:
             self.pending.clear()
             self.current = self.preparing = None
+        if removes(event):
+            self._removed(event)
         match event:
             case Topics():
                 self.topics = event.topics
@@ -456,7 +470,8 @@ class _Table:
                 if self.current is not None and not event.member:
                     self.round(*self.current).gaps.append(event)
             case Join():
-                self.pending[event.member or f"instance:{event.instance}"] = event
+                key = event.member or f"instance:{event.instance}"
+                self.pending[key] = (*self.pending.get(key, ()), event)
             case Rebalance():
                 self.preparing = event
                 if event.generation is not None:
@@ -488,12 +503,11 @@ class _Table:
                 now = self._at(event)
                 if now is not None and event.member and event.error == NONE:
                     self.seat(now, event.member, event).active.append(event)
-            case Expire() | Leave():
-                self._removed(event)
             case Replace():
                 now = self._at(event)
                 if now is not None:
                     now.replaced.append(event)
+                    now.coordinator_events.append(event)
             case _:
                 pass
 
@@ -520,10 +534,11 @@ class _Table:
     def _admit(self, now: Round, members: Iterable[str] | None) -> None:
         """The parked JoinGroup requests of ``members`` (None: of everybody) led to this generation."""
         for member in list(self.pending) if members is None else members:
-            join = self.pending.get(member)
+            parked = self.pending.get(member)
             seat = now.seats.get(self.who.owner(member))
-            if join is not None and join.member and (seat is None or seat.join is None):
-                self._join(now, member, self.pending.pop(member))
+            if parked and parked[-1].member and (seat is None or seat.join is None):
+                del self.pending[member]
+                self._join(now, member, parked[-1])
 
     def _join(self, now: Round, member: str, join: Join) -> None:
         seat = self.seat(now, member, join)
@@ -534,17 +549,18 @@ class _Table:
 
     def _joined(self, event: Joined) -> None:
         if event.error != NONE or not event.member:
-            self.pending.pop(event.member or f"instance:{event.instance}", None)
+            key = event.member or f"instance:{event.instance}"
+            self.pending[key] = self.pending.get(key, ())[:-1]
             return
         late = self.current is not None and event.generation is not None and (event.epoch, event.generation) <= self.current
         now = self._place(event)
-        join = self.pending.pop(event.member, None) or (self.pending.pop(f"instance:{event.instance}", None) if event.instance else None)
+        parked = self.pending.pop(event.member, ()) or (self.pending.pop(f"instance:{event.instance}", ()) if event.instance else ())
         if now is None:
             return
         seat = self.seat(now, event.member, event)
         seat.joined = seat.joined or event
-        if join is not None and not (late and seat.join is not None):
-            self._join(now, event.member, join)
+        if parked and not (late and seat.join is not None):
+            self._join(now, event.member, parked[-1])
         now.leader = event.leader or now.leader
         self._protocol(now, event.protocol)
 
@@ -594,9 +610,7 @@ class _Table:
         if event.member:
             self.seat(now, event.member, event)
 
-    def _removed(self, event: Expire | Leave) -> None:
-        if isinstance(event, Leave) and event.error != NONE:
-            return
+    def _removed(self, event: Event) -> None:
         now = self._at(event)
         if event.member:
             self.pending.pop(event.member, None)

@@ -8,7 +8,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ...model.protocol.assignor import Result
 from ...model.protocol.prove import INITIALLY, Proof
+from ...model.protocol.refute import Judgement
+from ...model.protocol.systems import POPULAR
 
 MARKS: Mapping[str, str] = {"proved": "[green]✓[/green]", "refuted": "[red]✗[/red]", "unknown": "[yellow]?[/yellow]"}
 UNTOUCHED = "[dim]·[/dim]"
@@ -73,3 +76,38 @@ def _letter(number: int) -> str:
 
 def _legend(actions: Sequence[str]) -> str:
     return "  ".join(f"{_letter(number)} {name}" for number, name in enumerate(actions))
+
+
+def show_bounded(results: Sequence[Result], console: Console) -> None:
+    """What holds of the sticky assignor's algorithm, and within which bound."""
+    console.print(
+        "\n[bold]assignor: cooperative-sticky, equal subscriptions; the contract that the proofs above assume of the leader[/bold]"
+    )
+    for result in results:
+        mark = {True: MARKS["proved"], False: MARKS["refuted"], None: MARKS["unknown"]}[result.holds]
+        known = f" [yellow]known: {escape(result.known)}[/yellow]" if result.known else ""
+        console.print(f"  {mark} {escape(result.promise)} [dim]({escape(result.bound)}, {result.seconds:.1f} s)[/dim]{known}")
+
+
+def show_popular(console: Console) -> None:
+    """The promises that are false as people state them."""
+    console.print("\n[bold]False as people state it[/bold] (each command shows the shortest run)")
+    for name in POPULAR:
+        console.print(f"  kipcheck explore --popular {name}")
+
+
+def show_judgement(judgement: Judgement, mutation: str, console: Console) -> int:
+    """What became of a mutant; gives the exit status."""
+    match judgement.verdict:
+        case "refuted":
+            steps = len(judgement.trace.steps) if judgement.trace else 0
+            console.print(
+                f"[red]refuted[/red]: a run of {steps} steps from the start breaks a promise; kipcheck explore --mutate {mutation}"
+            )
+            return 1
+        case "harmless":
+            console.print("[green]harmless[/green]: the promises are proved for the mutant too")
+            return 0
+        case "open":
+            console.print("[yellow]open[/yellow]: the induction fails, and no short run from the start breaks a promise")
+            return 3

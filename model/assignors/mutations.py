@@ -95,4 +95,22 @@ MUTATIONS: tuple[Mutation, ...] = (
         history="KAFKA-14891: trunk before 3.5.0 only",
         unseen="No promise of the group protocol: which index goes with which is the application's concern.",
     ),
+    Mutation(
+        name="assignor-forgets-what-it-withheld",
+        floor="reference",
+        what="CooperativeSticky deals only what somebody claims: what it withheld for a hand-over is given to nobody.",
+        breaks=("withheld-partition-reassigned",),
+    ),
+    Mutation(
+        name="assignor-keeps-moving",
+        floor="reference",
+        what="CooperativeSticky takes a partition from the member that owns most in every generation, so that each brings the next.",
+        breaks=("converges",),
+    ),
+    Mutation(
+        name="assignor-ignores-claims",
+        floor="reference",
+        what="A sticky assignor divides everything anew in every generation, though it withholds what has to move.",
+        breaks=("needless-movement",),
+    ),
 )

@@ -14,6 +14,7 @@ from . import constrained, general, legacy
 from .base import ABSENT, Assignor, Claim, Shares, partitions_of, shares_of, split, subscribed
 from .claims import resolve
 from .racks import Racks
+from .spoiled import spoil
 
 
 def transferring(owned: Mapping[str, Sequence[str]], target: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -59,6 +60,8 @@ def _target(
     """What everyone is to hold in the end, and what has to move first (None: not known yet)."""
     members = sorted(members, key=lambda each: each.member)
     topics = subscribed(members, topics)
+    if "assignor-ignores-claims" in defects:
+        read = _nothing
     equal = _same_topics(members)
     if not equal and "comparison-consumes-user-data" in defects:
         members = _read_up_to_first_difference(members)
@@ -69,6 +72,10 @@ def _target(
     if equal and "trusts-every-prior-assignment" not in defects:
         return constrained.build(topics, claims, places, defects)
     return general.build(topics, members, claims, places, read), None
+
+
+def _nothing(metadata: Metadata) -> Claim:
+    return Claim()
 
 
 def _applied(metadata: Metadata) -> Claim:
@@ -109,9 +116,11 @@ def _assign_cooperative(
     target, moving = _target(_owned, members, topics, racks, seen, defects)
     if "assignor-skips-adjust" in defects:
         return shares_of(target)
-    if moving is None:
-        moving = transferring({each.member: each.metadata.owned for each in members}, target)
-    return shares_of(adjust(target, moving))
+    owned = {each.member: each.metadata.owned for each in members}
+    spoiled = spoil(target, owned, defects)
+    if moving is None or spoiled is not target or "assignor-ignores-claims" in defects:
+        moving = transferring(owned, spoiled)
+    return shares_of(adjust(spoiled, moving))
 
 
 STICKY = Assignor(name="sticky", protocols=("EAGER",), assign=_assign_sticky, claim=_applied, user_data=lambda applied: applied)

@@ -158,6 +158,12 @@ _WORKER = (
         breaks=("exclusive-ownership",),
         history="KAFKA-10763; 2.3.0 to 2.6.1 and 2.7.0",
     ),
+    Mutation(
+        name="worker-stops-everything-to-join",
+        floor="reference",
+        what="A worker stops all its work before it joins, whatever the protocol, and starts again what it keeps.",
+        breaks=("stop-the-world",),
+    ),
 )
 
 MUTATIONS: tuple[Mutation, ...] = _LEADER + _WORKER

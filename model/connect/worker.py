@@ -146,7 +146,8 @@ def _join(step: Step) -> bool:
     w = step.worker
     if not w.prepared:
         step.change(prepared=True)
-        if w.current == EAGER and w.snapshot is not None and not header(w.snapshot).failed:
+        stops = w.current == EAGER or w.has("worker-stops-everything-to-join")
+        if stops and w.snapshot is not None and not header(w.snapshot).failed:
             known = w.snapshot.resources if w.has("downgrade-leaks-work") else w.running
             _stop(step, tuple(unit for unit in w.running if unit in known), "prepare")
             return True

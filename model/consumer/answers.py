@@ -150,6 +150,8 @@ def _heartbeat(step: Step, error: str, sent: Generation) -> None:
     match error:
         case "NONE":
             step.change(heard=step.now)
+            if c.has("member-rejoins-with-every-heartbeat"):
+                request_rejoin(step, "")
         case "REBALANCE_IN_PROGRESS":
             step.change(heard=step.now)
             if c.member_state is MemberState.STABLE:

@@ -111,4 +111,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         what="A member takes FENCED_INSTANCE_ID in answer to a heartbeat for a good answer, and goes on.",
         unseen="The coordinator refuses whatever it sends, and belief without the right to commit is a zombie window, which is legal.",
     ),
+    Mutation(
+        name="member-rejoins-with-every-heartbeat",
+        floor="reference",
+        what="A member takes every good answer to a heartbeat for a reason to join again.",
+        breaks=("rebalance-storm",),
+    ),
 )

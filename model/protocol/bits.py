@@ -453,6 +453,7 @@ class Ground:
 
 
 _BY_GENERATION, _NO_CONTROL = 1 << 20, 1 << 21
+_MOST_CUBES = 32
 Cube = frozenset[tuple[Literal, bool]]
 """Controls that hold or don't hold together."""
 
@@ -467,6 +468,9 @@ class _Liveness:
     Controls are the propositions and the one-place relations of the member that the atom is about, and whether such a
     relation holds of any generation. So that no condition depends, however indirectly, on the atom that it is about, atoms have
     a rank and only controls of lower rank: the fewer actions write a relation, the lower it is.
+
+    An atom with more than `_MOST_CUBES` cubes gets one instead, of what they have in common: it is then stored in more states
+    than it need be. (What a Connect leader remembers of each member is read under hundreds of conditions.)
     """
 
     def __init__(self, ground: Ground, steps: Sequence[GroundMove], observed: Iterable[Literal]) -> None:
@@ -474,6 +478,8 @@ class _Liveness:
         self._cubes: defaultdict[Atom, set[Cube]] = defaultdict(set)
         self._controls_of: dict[tuple[int, tuple[int, ...]], list[tuple[Literal, bool, dict[Atom, Literal]]]] = {}
         self._memos: dict[tuple[Literal, bool], dict[int, Literal]] = {}
+        self._about: dict[Atom, tuple[int, tuple[int, ...]]] = {}
+        self._left: dict[tuple[tuple[int, tuple[int, ...]], Literal], list[tuple[tuple[Literal, bool], Literal]]] = {}
         self._atoms = dict.fromkeys(ground.atoms())
         self._writers = Counter(update.symbol.name for action in ground.system.actions for update in action.updates)
         changed = dict[Atom, None]()
@@ -516,25 +522,34 @@ class _Liveness:
         return changed
 
     def _read(self, atom: Atom, context: tuple[Literal, ...], literal: Literal) -> dict[Atom, None]:
-        cube: set[tuple[Literal, bool]] = set()
-        for control, positive, opposite in self._controls(atom):
-            memo = self._memos.setdefault((control, positive), {})
-            if any(self._circuit.replace(part, opposite, memo) == FALSE for part in context) or atom not in self._circuit.support(
-                self._circuit.replace(literal, opposite, memo)
-            ):
-                cube.add((control, positive))
+        about = self._about.get(atom)
+        if about is None:
+            about = self._about[atom] = self.rank(atom), mentions(atom, self._ground.sorts(atom), "Member")
+        cube = {control for control, left in self._without(about, literal) if atom not in self._circuit.support(left)}
+        for part in context:
+            cube.update(control for control, left in self._without(about, part) if left == FALSE)
         cubes = self._cubes[atom]
         if any(known <= cube for known in cubes):
             return {}
         cubes.difference_update([known for known in cubes if cube < known])
         cubes.add(frozenset(cube))
+        if len(cubes) > _MOST_CUBES:
+            self._cubes[atom] = {frozenset[tuple[Literal, bool]].intersection(*cubes)}
         return {atom: None}
 
-    def _controls(self, atom: Atom) -> list[tuple[Literal, bool, dict[Atom, Literal]]]:
-        key = self.rank(atom), mentions(atom, self._ground.sorts(atom), "Member")
-        found = self._controls_of.get(key)
+    def _without(self, about: tuple[int, tuple[int, ...]], literal: Literal) -> list[tuple[tuple[Literal, bool], Literal]]:
+        """What is left of the literal where each control of such atoms has the other value, as far as that changes it."""
+        found = self._left.get((about, literal))
         if found is None:
-            found = self._controls_of[key] = list(self._controls_for(*key))
+            controls = self._controls_of.get(about)
+            if controls is None:
+                controls = self._controls_of[about] = list(self._controls_for(*about))
+            support = self._circuit.support(literal)
+            found = self._left[about, literal] = [
+                ((control, positive), self._circuit.replace(literal, opposite, self._memos.setdefault((control, positive), {})))
+                for control, positive, opposite in controls
+                if not support.isdisjoint(opposite)
+            ]
         return found
 
     def rank(self, atom: Atom) -> int:

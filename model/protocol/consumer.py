@@ -164,6 +164,7 @@ class _Variant:
     partial_loss: bool
     commits: bool
     reported: Reported
+    unprompted: bool
 
     @property
     def mislabelled(self) -> bool:
@@ -202,6 +203,7 @@ def consumer_protocol(
     partial_loss: bool = True,
     commits: bool = True,
     reported: Reported = "completed",
+    unprompted: bool = False,
 ) -> System:
     """The protocol; for the sorts and what is covered see the module.
 
@@ -211,14 +213,16 @@ def consumer_protocol(
     ``commits``: clients commit offsets. ``reported``: the generation that a client names for its claims: that of the last
     assignment it took over (user data of the cooperative assignor, 2.8.1 to 3.3), or that of its last JoinGroup answer
     (the field of KIP-792, since 3.4.0), which may be later than its assignment: with static members exclusive ownership then
-    is among the popular promises that are false (`refute.MISLABELLED`). ``mutations``: names of `MUTATIONS`.
+    is among the popular promises that are false (`refute.MISLABELLED`). ``unprompted``: a rebalance may also begin though
+    nobody joined or was removed, as when the log refuses an assignment. ``mutations``: names of `MUTATIONS`.
 
     Raises ValueError for an unknown mutation.
     """
     unknown = mutations - {mutation.name for mutation in MUTATIONS}
     if unknown:
         raise ValueError(f"unknown mutations: {', '.join(sorted(unknown))}")
-    variant = _Variant(static, failover, contract, mutations, assume_all_rejoin, absent_claims_last, partial_loss, commits, reported)
+    switches = (assume_all_rejoin, absent_claims_last, partial_loss, commits, reported, unprompted)
+    variant = _Variant(static, failover, contract, mutations, *switches)
     actions = (*_client(variant), *_coordinator(variant))
     safety, popular = _properties(variant)
     state = _state(variant)
@@ -230,6 +234,7 @@ def consumer_protocol(
         ("all-rejoin", assume_all_rejoin),
         ("absent-claims-last", absent_claims_last),
         ("reports-joined", reported == "joined"),
+        ("unprompted", unprompted),
     )
     suffixes = [word for word, on in options if on]
     return System(
@@ -486,7 +491,10 @@ def _coordinator(variant: _Variant) -> tuple[Action, ...]:
     now = generation()
     first_time = TRUE if variant.has("removed-id-readmitted") else lnot(known(x))
     unmapped = lor(lnot(is_static(x)), forall(M, lambda m: lnot(land(member(m), _same_instance(m, x)))))
-    same_metadata = land(equal(request_generation(x), owned_generation(x)), forall(P, lambda p: iff(request_owned(x, p), owned(x, p))))
+    same_generation = equal(request_generation(x), owned_generation(x))
+    if variant.mislabelled and variant.failover:
+        same_generation = lor(same_generation, lost(owned_generation(x)))
+    same_metadata = land(same_generation, forall(P, lambda p: iff(request_owned(x, p), owned(x, p))))
 
     def current(g: Node) -> Node:
         return lor(equal(g, now), lost(g) if variant.failover else FALSE)
@@ -564,6 +572,17 @@ def _coordinator(variant: _Variant) -> tuple[Action, ...]:
             doc="A member's session, poll interval or sync time has run out, or it leaves: a rebalance begins.",
         ),
     ]
+    if variant.unprompted:
+        actions.append(
+            Action(
+                name="rebalance",
+                parameters=(),
+                guard=land(lor(completing(), stable()), exists(M, lambda m: member(m))),
+                updates=_enters(preparing),
+                role="environment",
+                doc="A rebalance begins for another reason: the log refused an assignment, a static return changed the assignor.",
+            )
+        )
     if variant.commits:
         actions.append(
             Action(

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from ..mutation import Mutation
 from . import connect, consumer
-from .language import System
+from .language import Node, System, distinct, exists, forall, land, lnot
 
 FAILOVER_MUTATIONS = frozenset({"replacement-not-written", "sync-answered-before-write"})
 
@@ -57,3 +57,60 @@ THEORIES: Mapping[str, Theory] = MappingProxyType(
 def theory_of(mutation: str) -> Theory | None:
     """The system that knows the mutation."""
     return next((theory for theory in THEORIES.values() if mutation in theory.mutations), None)
+
+
+M, P, G = consumer.M, consumer.P, consumer.G
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Something that some run must reach, else the search looked at too little."""
+
+    words: str
+    formula: Node
+
+
+GOALS: Mapping[str, Goal] = MappingProxyType(
+    {
+        "shared": Goal(
+            "Two settled members own something each.",
+            exists(
+                f"{M} {M} {P} {P}",
+                lambda a, b, p, q: land(
+                    distinct(a, b),
+                    consumer.settled(a),
+                    consumer.settled(b),
+                    consumer.believes(a, p),
+                    consumer.believes(b, q),
+                ),
+            ),
+        ),
+        "withheld": Goal(
+            "The leader gives a claimed partition to nobody: it changes hands in the follow-up rebalance.",
+            land(
+                consumer.proposed(),
+                exists(
+                    f"{M} {P}",
+                    lambda m, p: land(consumer.member(m), consumer.owned(m, p), forall(M, lambda n: lnot(consumer.proposal(n, p)))),
+                ),
+            ),
+        ),
+        "overtaken": Goal(
+            "A member asks for its assignment of a generation that is over.",
+            exists(f"{M} {G}", lambda m, g: land(consumer.sync_request(m, g), consumer.before(g, consumer.generation()))),
+        ),
+    }
+)
+"""Of the consumer protocol."""
+
+POPULAR: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "exclusive-ownership-by-membership": ("consumer", "S2mem"),
+        "static-partitions-held-while-absent": ("consumer", "S3lit"),
+        "static-partitions-held-across-restart": ("consumer", "S3all"),
+        "connect-delay-survives-the-leader": ("connect", "connect-delay-survives-the-leader"),
+        "connect-work-runs-once": ("connect", "connect-work-runs-once"),
+        "connect-work-runs-once-in-the-group": ("connect", "connect-work-runs-once-in-the-group"),
+    }
+)
+"""Promises as people state them that are false: the system, and the property that says so."""

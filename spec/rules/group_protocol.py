@@ -25,7 +25,7 @@ from ..events import (
     Synced,
 )
 from ..results import Broken, Held, Outcome, Settings, Unknown, shown
-from ..rounds import Grant, Round, Seat
+from ..rounds import Grant, Round, Seat, removes
 from ..rule import Monitor, Rule
 
 TIMER_SLACK_MS = 5_000

@@ -1,0 +1,218 @@
+"""The designer's commands: `explore` for a counterexample, `prove` that there is none. Thin shells over `kipcheck.model`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from ..model.explore import (
+    Exploration,
+    explore_mutant,
+    explore_popular,
+    explore_protocol,
+    explore_scenario,
+    reference_mutations,
+)
+from ..model.scenarios import SCENARIOS
+from ..spec.rules import RULES
+from ..spec.trace import encode
+from .reports.exploration import show_exploration
+from .reports.proof import show_bounded, show_judgement, show_popular, show_proof
+
+_SIZES = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
+
+
+def size(text: str) -> int:
+    """A number such as ``500000``, ``2M`` or ``8G``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kMG]?)B?", text)
+    if match is None:
+        raise click.BadParameter(f"{text!r} is not a number; write it like 500k, 2M or 8G")
+    return int(float(match[1]) * _SIZES[match[2]])
+
+
+@click.command()
+@click.option("--scenario", metavar="NAME", help="Runs of the reference world in this scenario, instead of all states of the protocol.")
+@click.option("--mutate", metavar="NAME", help="Switch a defect of the model on.")
+@click.option("--popular", metavar="NAME", help="Look for the run that breaks a promise as people state it.")
+@click.option("--list", "listing", is_flag=True, help="List scenarios, mutations and popular promises.")
+@click.option("--members", type=click.IntRange(1, 6), default=2, show_default=True, help="Member ids: each joins once, crashes once.")
+@click.option("--partitions", type=click.IntRange(1, 8), default=2, show_default=True)
+@click.option("--static", "static", is_flag=True, help="All member ids are incarnations of static members, two of each.")
+@click.option(
+    "--reorderings", type=click.IntRange(0), default=0, show_default=True, help="With --scenario: acts taken out of turn in a run."
+)
+@click.option("--no-symmetry", is_flag=True, help="Count members and partitions that play the same part apart.")
+@click.option("--max-states", type=size, help="Stop, undecided, after so many states: 500k, 20M.")
+@click.option("--max-memory", type=size, default="8G", show_default=True, help="Stop, undecided, before a search needs more.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, writable=True), help="Write the counterexample as a trace (JSON Lines).")
+def explore(
+    scenario: str | None,
+    mutate: str | None,
+    popular: str | None,
+    listing: bool,
+    members: int,
+    partitions: int,
+    static: bool,
+    reorderings: int,
+    no_symmetry: bool,
+    max_states: int | None,
+    max_memory: int,
+    output: str | None,
+) -> None:
+    """Search the model for a run that breaks a promise; the shortest one is told and can be written as a trace.
+
+    Without a name: every reachable state of the consumer protocol, with every fault at any time and any number of generations.
+
+    Exit status: 0 no promise is broken, 1 one is, 2 usage, 3 the search stopped at a bound.
+    """
+    console = Console(highlight=False)
+    if listing:
+        _list(console)
+        return
+    if sum(name is not None for name in (mutate, popular)) > 1 or (scenario and popular):
+        raise click.UsageError("--popular stands alone: it has its own scenario")
+    with _progress() as told:
+        found = _explored(
+            scenario, mutate, popular, members, partitions, static, reorderings, not no_symmetry, max_states, max_memory, told
+        )
+    show_exploration(found, console)
+    if output and found.counterexample:
+        lines = (json.dumps(encode(event), ensure_ascii=False) for event in found.counterexample.events)
+        Path(output).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        console.print(f"trace: {output}  (try: kipcheck validate {output})")
+    sys.exit(1 if found.violated else 3 if found.undecided else 0)
+
+
+def _explored(
+    scenario: str | None,
+    mutate: str | None,
+    popular: str | None,
+    members: int,
+    partitions: int,
+    static: bool,
+    reorderings: int,
+    symmetry: bool,
+    max_states: int | None,
+    max_memory: int,
+    told: Callable[[int, int], None],
+) -> Exploration:
+    try:
+        if popular:
+            return explore_popular(_known(popular, _popular(), "--popular"), max_memory=max_memory, progress=told)
+        if mutate and not scenario and mutate not in reference_mutations():
+            return explore_mutant(_known(mutate, _mutants(), "--mutate"), max_memory=max_memory, progress=told)
+        if scenario or mutate:
+            mutation = _known(mutate, reference_mutations(), "--mutate") if mutate else None
+            where = _known(scenario, SCENARIOS, "--scenario") if scenario else reference_mutations()[str(mutation)].scenario
+            return explore_scenario(where, mutation=mutation, reorderings=reorderings, max_states=max_states or 200_000, progress=told)
+        instances = tuple(member // 2 for member in range(members)) if static else ()
+        return explore_protocol(
+            members=members,
+            partitions=partitions,
+            instances=instances,
+            symmetry=symmetry,
+            max_states=max_states,
+            max_memory=max_memory,
+            progress=told,
+        )
+    except ImportError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _known(name: str, names: Iterable[str], option: str) -> str:
+    if name not in names:
+        near = get_close_matches(name, list(names), 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise click.UsageError(f"{option}: there is no {name!r}{hint} `kipcheck explore --list` lists them all")
+    return name
+
+
+def _popular() -> list[str]:
+    from ..model.protocol.systems import POPULAR
+
+    return list(POPULAR)
+
+
+def _mutants() -> list[str]:
+    from ..model.protocol.systems import THEORIES
+
+    return [name for theory in THEORIES.values() for name in theory.mutations]
+
+
+def _list(console: Console) -> None:
+    from ..model.protocol.systems import THEORIES
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("name", no_wrap=True)
+    table.add_column("what happens")
+    table.add_section()
+    for scenario in SCENARIOS.values():
+        table.add_row(f"--scenario {scenario.name}", scenario.what)
+    table.add_section()
+    for mutation in (*reference_mutations().values(), *(m for theory in THEORIES.values() for m in theory.mutations.values())):
+        found = ", ".join(mutation.breaks) or f"seen by no rule: {mutation.unseen}"
+        table.add_row(f"--mutate {mutation.name}", f"{mutation.what} [{found}]" + (f" {mutation.history}" if mutation.history else ""))
+    table.add_section()
+    for name in _popular():
+        table.add_row(f"--popular {name}", "")
+    console.print(table)
+
+
+@contextmanager
+def _progress() -> Generator[Callable[[int, int], None]]:
+    """A line on standard error, on a terminal only."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} states, {task.fields[depth]} deep"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None, depth=0)
+        yield lambda states, depth: bar.update(task, completed=states, depth=depth)
+
+
+@click.command()
+@click.option("--rule", metavar="ID", help="Only the promises that state this rule.")
+@click.option("--mutate", metavar="NAME", help="Prove a mutant: refuted by a run, or proved harmless.")
+@click.option("--seeds", type=click.IntRange(1, 20), default=3, show_default=True, help="Ask Z3 again with so many random seeds.")
+@click.option("--matrix", is_flag=True, help="Show every obligation: statement x action, with times.")
+def prove(rule: str | None, mutate: str | None, seeds: int, matrix: bool) -> None:
+    """Prove the promises for any number of members, partitions and generations; what is only bounded says so.
+
+    Exit status: 0 proved (a mutant: harmless), 1 refuted, 2 usage, 3 open.
+    """
+    console = Console(highlight=False)
+    try:
+        from ..model import proofs
+    except ImportError as error:
+        raise click.UsageError(str(error)) from error
+    if rule is not None and rule not in RULES:
+        raise click.UsageError(f"--rule: there is no rule {rule!r}; `kipcheck rules` lists them")
+    chosen = range(seeds)
+    if mutate is not None:
+        proved, judgement = proofs.prove_mutant(_known(mutate, _mutants(), "--mutate"), chosen)
+        show_proof(proved.proof, f"{proved.theory.name}: mutant {mutate}", console, matrix=matrix)
+        sys.exit(show_judgement(judgement, mutate, console))
+    begun = time.process_time()
+    all_proved: list[bool] = []
+    for proved in proofs.prove_all(rule, chosen):
+        show_proof(proved.proof, f"{proved.theory.name}: {proved.theory.covers}", console, matrix=matrix)
+        all_proved.append(proved.proof.inductive)
+    if rule is None:
+        bounded = proofs.verify_assignor()
+        show_bounded(bounded, console)
+        all_proved += [result.holds is True or bool(result.known) for result in bounded]
+        show_popular(console)
+    elif not all_proved:
+        console.print(f"{rule} has no proof form: the protocol floor has no clock and no logs. See `kipcheck explore --list`.")
+        sys.exit(3)
+    console.print(f"{time.process_time() - begun:.1f} s of CPU altogether")
+    sys.exit(0 if all(all_proved) else 1)

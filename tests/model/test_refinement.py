@@ -1,0 +1,222 @@
+"""Every run of the closed world is a run of the protocol, which is proved; with a defect switched on it is not.
+
+A failure prints a script: ``replay(settled(name, old=...), script)`` runs it again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kipcheck.model import consumer
+from kipcheck.model.acts import Crash, Line, Start, line
+from kipcheck.model.choice import Choose
+from kipcheck.model.explorer import mutated
+from kipcheck.model.protocol.prove import prove
+from kipcheck.model.refinement import ALTERNATIVES, Refinement, protocol, refine
+from kipcheck.model.runs import Taken, due, picking, resting, unrest, walk
+from kipcheck.model.scenarios import SCENARIOS, lively
+from kipcheck.model.world import Faults, World, actions, step
+
+CONSUMERS = sorted(
+    name
+    for name, scenario in SCENARIOS.items()
+    if all(isinstance(plan, consumer.Config) for client in scenario.world.clients for plan in client.plans)
+)
+
+OUTSIDE = {
+    "a commit is accepted, but the client has moved on since",
+    "a commit is accepted, but the assignment of the generation is not taken over yet",
+    "a JoinGroup that its member has superseded is accepted",
+    "a second, different proposal of one generation is stored",
+    "a record holds a replacement that could not be stored by itself",
+    "a replacement is undone after a rebalance has begun with it",
+    "a replacement is undone, but for what it claims (latent L8 of the old coordinator)",
+}
+"""What the world does and the protocol does not."""
+
+NEVER = {
+    ("reset", "revoked(x)"),
+    ("crash", "revoked(x)"),
+    ("give_up", "revoked(x)"),
+    ("give_up", "unjoined(x)"),
+    ("give_up", "syncs(x)"),
+    ("give_up", "joins(x)"),
+}
+"""What the protocol allows and no client of the world does, or hardly ever: between what it revokes and what is new to it a
+client does nothing else, and it gives things up of its own accord before it sends JoinGroup."""
+
+total = Refinement()
+
+
+def taken(world: World, said: Line) -> Taken:
+    return Taken(world, said, step(world, said.act, picking(said.picks)))
+
+
+@cache
+def beginning(name: str, *, old: bool = False, defect: str = "") -> tuple[Taken, ...]:
+    """The members of a scenario start and settle one after the other, in a world in which nothing has happened."""
+    scenario = lively(SCENARIOS[name])
+    world = mutated(scenario.world, defect) if defect else scenario.world
+    world = replace(world, release=replace(world.release, new=not old))
+    run: list[Taken] = []
+    for who in scenario.running:
+        run.append(taken(replace(world, faults=Faults(starts=1)), Line(Start(who))))
+        for each in islice(resting(run[-1].moved.world), 500):
+            if not due(each.before) and not unrest(each.before):
+                break
+            run.append(each)
+        world = run[-1].moved.world
+    return tuple(run)
+
+
+def settled(name: str, *, old: bool = False, defect: str = "") -> World:
+    """The world after `beginning`, with a bit of every fault."""
+    return replace(beginning(name, old=old, defect=defect)[-1].moved.world, faults=lively(SCENARIOS[name]).world.faults)
+
+
+def followed(name: str, steps: Sequence[Taken], *, old: bool = False) -> Refinement:
+    """A walk that must have a counterpart, counted in the total."""
+    refinement = refine((*beginning(name, old=old), *steps))
+    script = "\n".join(str(each.line) for each in steps)
+    assert refinement.failure is None, f"{refinement.failure}\nscenario {name}, old={old}, script:\n{script}"
+    assert {each.reason for each in refinement.outside} <= OUTSIDE
+    total.add(refinement)
+    return refinement
+
+
+def lucky(seed: str) -> Choose:
+    chance = random.Random(seed)
+
+    def choose(what: str, options: Sequence[Any], /) -> Any:
+        return options[chance.randrange(len(options))]
+
+    return choose
+
+
+def told(name: str, script: str) -> Iterator[Taken]:
+    """A run by its script."""
+    world = settled(name)
+    for text in script.split(";"):
+        said = line(text.strip())
+        assert said.act in actions(world), f"{said} can't happen"
+        yield (each := taken(world, said))
+        world = each.moved.world
+
+
+@settings(max_examples=150, derandomize=True, deadline=None, database=None)
+@given(name=st.sampled_from(CONSUMERS), old=st.booleans(), data=st.data())
+def test_every_run_has_its_counterpart(name: str, old: bool, data: st.DataObject) -> None:
+    def choose(what: str, options: Sequence[Any], /) -> Any:
+        return options[data.draw(st.integers(0, len(options) - 1))] if len(options) > 1 else options[0]
+
+    followed(name, list(walk(settled(name, old=old), choose, data.draw(st.sampled_from((40, 80, 120)), "length"))), old=old)
+
+
+@pytest.mark.parametrize("name", CONSUMERS)
+def test_every_scenario_has_its_counterpart(name: str) -> None:
+    """The fair schedule, to the rest, and random ones."""
+    followed(name, list(resting(settled(name))))
+    for number in range(12):
+        followed(name, list(walk(settled(name), lucky(f"{name} {number}"), 120)))
+
+
+def test_a_number_that_is_used_again_stands_for_its_lost_generation() -> None:
+    """A SyncGroup of generation 4 is under way when a failover takes that generation back; another 4 answers it."""
+    wait = "; ".join(["advance; beat s2"] * 6)
+    steps = told(
+        "static-restart",
+        "resize t 4; poll s1; arrive s1; advance; beat s2; arrive s2; return s2; poll s2; arrive s2; return s2; delay s2;"
+        "return s1; arrive s1; resign; load; return s1; poll s1; poll s1; arrive s1;"
+        f"{wait}; advance; fire join -; return s1; arrive s1; store; arrive s2; return s2; poll s2; finish s2",
+    )
+    assert followed("static-restart", list(steps)).alternatives["answer_sync", "lost(g)"] == 1
+
+
+def test_claims_of_a_lost_generation_are_those_of_its_namesake() -> None:
+    """The claims at the coordinator name a lost generation 2; in the next 2 the member sends what reads the same."""
+    steps = told(
+        "lost-connection",
+        "resize t 4; poll c1; arrive c1; return c1; arrive c1; resign; load; return c1; poll c1; poll c1; arrive c1; return c1;"
+        "cut c1; poll c1; poll c1; arrive c1",
+    )
+    refinement = followed("lost-connection", list(steps))
+    assert refinement.actions["join_unchanged"] == 1
+    assert refinement.alternatives["join_unchanged", "lost(owned_generation(x))"] == 1
+
+
+def test_a_superseded_join_is_outside_and_ends_the_matter() -> None:
+    """The first JoinGroup of c1 arrives after the second one, and counts (KAFKA-20985)."""
+    steps = told("lost-connection", "resize t 4; poll c1; cut c1; poll c1; poll c1; arrive c1; wander c1#1")
+    (outside,) = followed("lost-connection", list(steps)).outside
+    assert outside.ends
+    assert str(outside.act) == "wander c1#1"
+
+
+def test_all_actions_and_guards_were_exercised() -> None:
+    """By the runs of the tests before."""
+    if total.steps < 10_000:
+        pytest.skip("needs the runs of the other tests of this file")
+    report = total.report()
+    assert not [action for action in ALTERNATIVES if not total.actions[action]], report
+    missing = {(action, name) for action, sides in ALTERNATIVES.items() for name, _ in sides if not total.alternatives[action, name]}
+    assert missing <= NEVER, report
+    assert len(total.outside) < 0.005 * total.steps, report
+
+
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("old", [False, True])
+def test_what_runs_are_held_to_is_proved(static: bool, old: bool) -> None:
+    pytest.importorskip("z3")
+    system = protocol(static=static, old=old)
+    assert prove(system, seeds=(0,)).inductive
+    assert ("S2" in system.safety) is (old or not static)
+
+
+GUILTY = {
+    "member-keeps-what-it-must-give-up": ("two-cooperative", ("revoke", "assign"), "what c1-1 owns: the world has {t-0, t-1, t-2}"),
+    "member-rejoins-before-revoking": ("two-cooperative", ("revoke", "assign"), "what c1-1 owns: the world has {t-0, t-1, t-2}"),
+    "assignor-skips-adjust": ("two-cooperative", ("propose",), "owned(a, p)"),
+    "first-of-highest-generation-dropped": ("two-cooperative", ("propose",), "owned(a, p)"),
+    "join-phase-does-not-wait": ("two-cooperative", ("complete",), "members: the world has {c1-1, c2-2}, the protocol {c2-2}"),
+    "generation-counts-down": ("two-cooperative", ("complete",), "the guard of complete fails: before(generation, g)"),
+    "leader-told-of-removed-members": ("patient-session", ("propose",), "choice(m, p) implies member(m)"),
+    "join-timer-drops-static-members": ("static-restart", ("complete",), "members: the world has"),
+    "static-return-rebalances": (
+        "static-restart",
+        ("replace_rebalancing",),
+        "the guard of replace_rebalancing fails: preparing or completing",
+    ),
+    "static-return-loses-a-partition": ("static-restart", ("replace_stable",), "assignment of i"),
+    "static-replacement-not-stored": ("static-restart", ("replace_stable",), "stored members: the world has"),
+    "static-replaced-only-when-stable": ("static-restart", ("replace_rebalancing",), "members: the world has"),
+    "commit-of-any-generation": ("mixed", ("commit",), "the guard of commit fails: completed(x) = generation"),
+}
+"""Defects of clients, assignors and coordinator: a scenario, the actions at fault, what is said."""
+
+
+@pytest.mark.parametrize("defect", GUILTY)
+def test_a_defect_has_no_counterpart(defect: str) -> None:
+    name, guilty, why = GUILTY[defect]
+    for number in range(150):
+        refinement = refine((*beginning(name, defect=defect), *walk(settled(name, defect=defect), lucky(f"{defect} {number}"), 100)))
+        if refinement.failure is not None:
+            break
+    failure = refinement.failure
+    assert failure is not None
+    assert tuple(action.partition("(")[0] for action in failure.actions)[-len(guilty) :] == guilty, failure
+    assert why in str(failure)
+
+
+def test_a_member_that_was_never_heard_of_is_told() -> None:
+    """The world of another run has no place in this one."""
+    one, other = beginning("two-cooperative"), taken(settled("static-restart"), Line(Crash("s1")))
+    assert refine((*one, other)).failure is not None

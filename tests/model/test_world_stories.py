@@ -1,0 +1,42 @@
+"""Short runs that end where Kafka itself leaves a group: a partition that nobody owns, and no rebalance in sight."""
+
+from __future__ import annotations
+
+from kipcheck.model.runs import quiet, replay, unrest
+from kipcheck.model.scenarios import SCENARIOS, lively
+from kipcheck.spec import RULES, Settings, check
+
+
+def rest_after(name: str, script: str) -> tuple[str, ...]:
+    """The unrest that lasts after the script; no rule is broken on the way."""
+    begun = lively(SCENARIOS[name]).begin()
+    told = begun.then(replay(begun.world, script))
+    rest = told.then(quiet(told.world))
+    findings = [f for group in check(rest.events, Settings(clock_skew_ms=1)) for f in group.findings]
+    assert not [f for f in findings if RULES[f.rule].kip != "cost"]
+    return unrest(rest.world)
+
+
+def test_a_returning_static_leader_misses_the_growth_that_happened_while_it_was_away() -> None:
+    """It skips the assignment (KIP-814), and takes the metadata of now for what it assigned then."""
+    assert rest_after("static-restart", "crash s1 \n resize t 4 \n start s1") == ("nobody owns t-2, t-3",)
+
+
+def test_a_static_member_that_bounces_in_a_hand_over_orphans_what_it_was_to_give_up() -> None:
+    """Its stored claim withheld t-1; when it is back it owns no t-1, so it has nothing to revoke and does not rejoin."""
+    script = """
+        start s2
+        poll s2
+        arrive s2
+        advance
+        beat s1
+        arrive s1
+        return s1
+        poll s1
+        arrive s1
+        return s1
+        close s1
+        finish s1
+        start s1
+    """
+    assert rest_after("failover", script) == ("nobody owns t-1",)
