@@ -1,4 +1,7 @@
-"""The designer's commands: `explore` for a counterexample, `prove` that there is none. Thin shells over `kipcheck.model`."""
+"""The designer's commands: `explore` for a counterexample, `prove` that there is none. Thin shells over `kipcheck.model`.
+
+The model is imported when it is used: `kipcheck validate` starts without it.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,22 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from ..model.explore import (
-    Exploration,
-    explore_mutant,
-    explore_popular,
-    explore_protocol,
-    explore_scenario,
-    reference_mutations,
-)
-from ..model.scenarios import SCENARIOS
 from ..spec.rules import RULES
 from ..spec.trace import encode
-from .reports.exploration import show_exploration
-from .reports.proof import show_bounded, show_judgement, show_popular, show_proof
+
+if TYPE_CHECKING:
+    from ..model.explore import Exploration
 
 _SIZES = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
@@ -64,7 +60,7 @@ def explore(
     members: int,
     partitions: int,
     static: bool,
-    reorderings: int,
+    reorderings: int | None,
     no_symmetry: bool,
     max_states: int | None,
     max_memory: int,
@@ -76,6 +72,8 @@ def explore(
 
     Exit status: 0 no promise is broken, 1 one is, 2 usage, 3 the search stopped at a bound.
     """
+    from .reports.exploration import show_exploration
+
     console = Console(highlight=False)
     if listing:
         _list(console)
@@ -101,20 +99,23 @@ def _explored(
     members: int,
     partitions: int,
     static: bool,
-    reorderings: int,
+    reorderings: int | None,
     symmetry: bool,
     max_states: int | None,
     max_memory: int,
     told: Callable[[int, int], None],
 ) -> Exploration:
+    from ..model.explore import explore_mutant, explore_popular, explore_protocol, explore_scenario
+    from ..model.mutations import MUTATIONS, PROTOCOL, REFERENCE, SCENARIOS
+
     try:
         if popular:
             return explore_popular(_known(popular, _popular(), "--popular"), max_memory=max_memory, progress=told)
-        if mutate and not scenario and mutate not in reference_mutations():
-            return explore_mutant(_known(mutate, _mutants(), "--mutate"), max_memory=max_memory, progress=told)
-        if scenario or mutate:
-            mutation = _known(mutate, reference_mutations(), "--mutate") if mutate else None
-            where = _known(scenario, SCENARIOS, "--scenario") if scenario else reference_mutations()[str(mutation)].scenario
+        mutation = _known(mutate, MUTATIONS, "--mutate") if mutate else None
+        where = _known(scenario, SCENARIOS, "--scenario") if scenario else None
+        if mutation and not where and not (mutation in REFERENCE and REFERENCE[mutation].scenario) and mutation in PROTOCOL:
+            return explore_mutant(mutation, max_memory=max_memory, progress=told)
+        if where or mutation:
             return explore_scenario(where, mutation=mutation, reorderings=reorderings, max_states=max_states or 200_000, progress=told)
         instances = tuple(member // 2 for member in range(members)) if static else ()
         return explore_protocol(
@@ -126,15 +127,15 @@ def _explored(
             max_memory=max_memory,
             progress=told,
         )
-    except ImportError as error:
+    except (ImportError, ValueError) as error:
         raise click.UsageError(str(error)) from error
 
 
 def _known(name: str, names: Iterable[str], option: str) -> str:
     if name not in names:
         near = get_close_matches(name, list(names), 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise click.UsageError(f"{option}: there is no {name!r}{hint} `kipcheck explore --list` lists them all")
+        hint = f"did you mean {near[0]}?" if near else "`kipcheck explore --list` lists them all"
+        raise click.UsageError(f"{option}: there is no {name!r}; {hint}")
     return name
 
 
@@ -144,14 +145,8 @@ def _popular() -> list[str]:
     return list(POPULAR)
 
 
-def _mutants() -> list[str]:
-    from ..model.protocol.systems import THEORIES
-
-    return [name for theory in THEORIES.values() for name in theory.mutations]
-
-
 def _list(console: Console) -> None:
-    from ..model.protocol.systems import THEORIES
+    from ..model.mutations import PROTOCOL, REFERENCE, SCENARIOS
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("name", no_wrap=True)
@@ -160,7 +155,7 @@ def _list(console: Console) -> None:
     for scenario in SCENARIOS.values():
         table.add_row(f"--scenario {scenario.name}", scenario.what)
     table.add_section()
-    for mutation in (*reference_mutations().values(), *(m for theory in THEORIES.values() for m in theory.mutations.values())):
+    for mutation in (*REFERENCE.values(), *(m for m in PROTOCOL.values() if m.name not in REFERENCE)):
         found = ", ".join(mutation.breaks) or f"seen by no rule: {mutation.unseen}"
         table.add_row(f"--mutate {mutation.name}", f"{mutation.what} [{found}]" + (f" {mutation.history}" if mutation.history else ""))
     table.add_section()
@@ -189,21 +184,26 @@ def prove(rule: str | None, mutate: str | None, seeds: int, matrix: bool) -> Non
 
     Exit status: 0 proved (a mutant: harmless), 1 refuted, 2 usage, 3 open.
     """
-    console = Console(highlight=False)
-    try:
-        from ..model import proofs
-    except ImportError as error:
-        raise click.UsageError(str(error)) from error
     if rule is not None and rule not in RULES:
         raise click.UsageError(f"--rule: there is no rule {rule!r}; `kipcheck rules` lists them")
-    chosen = range(seeds)
+    try:
+        sys.exit(_proved(rule, mutate, range(seeds), matrix, Console(highlight=False)))
+    except ImportError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _proved(rule: str | None, mutate: str | None, seeds: Sequence[int], matrix: bool, console: Console) -> int:
+    from ..model import proofs
+    from ..model.mutations import PROTOCOL
+    from .reports.proof import show_bounded, show_judgement, show_popular, show_proof
+
     if mutate is not None:
-        proved, judgement = proofs.prove_mutant(_known(mutate, _mutants(), "--mutate"), chosen)
+        proved, judgement = proofs.prove_mutant(_known(mutate, PROTOCOL, "--mutate"), seeds)
         show_proof(proved.proof, f"{proved.theory.name}: mutant {mutate}", console, matrix=matrix)
-        sys.exit(show_judgement(judgement, mutate, console))
+        return show_judgement(judgement, mutate, console)
     begun = time.process_time()
     all_proved: list[bool] = []
-    for proved in proofs.prove_all(rule, chosen):
+    for proved in proofs.prove_all(rule, seeds):
         show_proof(proved.proof, f"{proved.theory.name}: {proved.theory.covers}", console, matrix=matrix)
         all_proved.append(proved.proof.inductive)
     if rule is None:
@@ -213,6 +213,6 @@ def prove(rule: str | None, mutate: str | None, seeds: int, matrix: bool) -> Non
         show_popular(console)
     elif not all_proved:
         console.print(f"{rule} has no proof form: the protocol floor has no clock and no logs. See `kipcheck explore --list`.")
-        sys.exit(3)
+        return 3
     console.print(f"{time.process_time() - begun:.1f} s of CPU altogether")
-    sys.exit(0 if all(all_proved) else 1)
+    return 0 if all(all_proved) else 1

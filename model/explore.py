@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Literal
 
 from ..spec.events import Event
 from ..spec.rules import RULES
-from . import assignors, consumer, coordinator, explorer
-from .connect import mutations as connect
-from .mutation import Floor, Mutation
-from .scenarios import SCENARIOS
+from . import explorer
+from .mutation import Floor
+from .mutations import REFERENCE, SCENARIOS
 
 if TYPE_CHECKING:
     from .protocol.language import System
@@ -89,27 +88,30 @@ class Exploration:
 # The reference floor.
 
 
-def reference_mutations() -> dict[str, Mutation]:
-    """The mutations of the reference floor by name."""
-    return {m.name: m for package in (coordinator, consumer, assignors, connect) for m in package.MUTATIONS}
-
-
 def explore_scenario(
-    scenario: str,
+    scenario: str | None,
     *,
     mutation: str | None = None,
-    reorderings: int = 0,
+    reorderings: int | None = None,
     max_states: int = 200_000,
     progress: Progress | None = None,
 ) -> Exploration:
     """Runs of the reference world in a scenario of `SCENARIOS`, judged by the rules of `spec`.
 
-    Raises KeyError for an unknown scenario or mutation.
+    Without a scenario or reorderings, those in which the mutation is known to show itself. Raises KeyError for an unknown
+    scenario or mutation, and ValueError for a mutation that no observer can see, if no scenario is named.
     """
-    setting = SCENARIOS[scenario]
-    mutant = None if mutation is None else reference_mutations()[mutation]
+    mutant = None if mutation is None else REFERENCE[mutation]
+    where = scenario or (mutant.scenario if mutant else "")
+    if not where:
+        raise ValueError(f"no scenario shows it: {mutant.unseen if mutant else 'name one'}")
+    setting = SCENARIOS[where]
+    turns = reorderings if reorderings is not None else mutant.reorderings if mutant else 0
+    needs = mutant.needs if mutant else ()
     rules = frozenset(mutant.breaks) if mutant is not None and mutant.breaks else None
-    found = explorer.search(setting, mutation=mutation, rules=rules, reorderings=reorderings, max_worlds=max_states, progress=progress)
+    found = explorer.search(
+        setting, mutation=mutation, needs=needs, rules=rules, reorderings=turns, max_worlds=max_states, progress=progress
+    )
     asked = sorted(rules) if rules else ["every rule of the catalogue"]
     broken = found.counterexample.finding.rule if found.counterexample else None
     quiet: Verdict = "holds" if found.complete else "undecided"
@@ -125,9 +127,9 @@ def explore_scenario(
         for name in asked
     ]
     return Exploration(
-        title=f"{scenario}: {setting.what}" + (f"; mutant {mutation}" if mutation else ""),
+        title=f"{where}: {setting.what}" + (f"; mutant {mutation}" if mutation else "") + "".join(f" with {n}" for n in needs),
         floor="reference",
-        bounds=f"faults of the scenario at any time, {reorderings or 'no'} acts out of turn",
+        bounds=f"faults of the scenario at any time, {turns or 'no'} acts out of turn",
         statements=tuple(statements),
         states=found.worlds,
         transitions=found.steps,

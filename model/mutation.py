@@ -14,7 +14,8 @@ class Mutation:
 
     ``breaks`` are the ids of the rules that find it. ``what`` says in one sentence what the mutant does otherwise;
     ``history`` names the Kafka issue and the releases that it comes from (empty: invented to test a rule). ``scenario`` is
-    the scenario in which the explorer reaches it, together with the defects that it ``needs``, if one alone does no harm.
+    the scenario in which the explorer reaches it, together with the defects that it ``needs`` if alone it does no harm, and
+    with that many ``reorderings``.
     ``unseen`` says why no black-box observer can see it; such a mutation breaks no rule.
     """
 
@@ -25,4 +26,5 @@ class Mutation:
     history: str = ""
     scenario: str = ""
     needs: tuple[str, ...] = ()
+    reorderings: int = 0
     unseen: str = ""

@@ -176,9 +176,11 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             ),
             Scenario(
                 name="connect-bounce-with-idle-worker",
-                what="one of two Connect workers crashes; it comes back, and another one arrives",
+                what="one of two Connect workers leaves; it comes back, and another one arrives",
                 world=cast(
-                    _plans(*(_unhurried(connect(name)) for name in ("w1", "w2", "w3"))), topics={"A": 4}, faults=Faults(starts=2, crashes=1)
+                    _plans(*(_unhurried(replace(connect(name), max_delay_ms=10_000)) for name in ("w1", "w2", "w3"))),
+                    topics={"A": 4},
+                    faults=Faults(starts=2, closes=1),
                 ),
                 running=("w1", "w2"),
             ),
@@ -187,7 +189,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
                 what="a Connect worker stands still, and comes back with its work; lost work does not wait",
                 world=cast(
                     _plans(*(_unhurried(replace(connect(name), max_delay_ms=0)) for name in ("w1", "w2"))),
-                    topics={"A": 2},
+                    topics={"A": 1, "B": 1},
                     faults=Faults(pauses=1),
                 ),
                 running=("w1", "w2"),
@@ -202,7 +204,9 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
                 name="connect-arrivals-and-departure",
                 what="two Connect workers arrive at one that has all the work, and one departs",
                 world=cast(
-                    _plans(*(replace(connect(name), heartbeat_interval_ms=20) for name in ("w1", "w2", "w3"))), topics={"A": 6}, faults=Faults(starts=2, closes=1)
+                    _plans(*(replace(connect(name), heartbeat_interval_ms=20) for name in ("w1", "w2", "w3"))),
+                    topics={"A": 6},
+                    faults=Faults(starts=2, closes=1),
                 ),
                 running=("w1",),
             ),

@@ -1,7 +1,6 @@
 """Refinement: what the closed world does, the consumer protocol can do.
 
-A finished run of the world is followed by a run of `protocol.consumer` (static members, failover, claims that name the
-generation of the last JoinGroup answer, as clients do since 3.4). Each step of the world is labelled with the protocol's
+A finished run of the world is followed by a run of `protocol.consumer` (see `protocol` for the variant). Each step of the world is labelled with the protocol's
 actions that it stands for, none for a heartbeat. The guard of each must hold, and after them the protocol's state must be
 that of the world (`_Agreement`). So what is proved of the protocol holds for the run.
 
@@ -15,12 +14,14 @@ failover two points may have the same. A generation without members has no point
 *Looking ahead.* What counts in the world when it is in the log, counts in the protocol at once. The run is finished, so it
 is known which appends will be in the log. A leader's proposal is the first that will be, or else the first; it is accepted
 when it is stored, or just before the group goes on without it. A static replacement in a stable group happens at once if
-it will be stored, else as one during a rebalance when that begins, or not at all. A group is empty if that will be stored.
+it will be stored, else as one during a rebalance when that begins, or not at all; if a join phase ends before it was
+answered, its client asks the protocol's coordinator again. A group is empty if that will be stored.
 
 *Not in the protocol*, and so free here: time, sessions, the coordinator's choice of leader and assignor, ids that are
 only pending, heartbeats and LeaveGroup (an effect is a removal), refused requests (a JoinGroup that is refused was lost),
 answers that nobody waits for, callbacks (what they revoke or lose goes when they end), topics and subscriptions. A request
-that overtakes another on a new connection is in it as long as the client has not sent a newer JoinGroup.
+that overtakes another on a new connection is in it as long as the client has not sent a newer JoinGroup. An answer that is
+lost stays in the protocol until its client asks anew.
 
 What the protocol does not cover is counted as *outside*, with the reason; after some of it (`Outside.ends`) the run is
 followed no further.
@@ -46,7 +47,7 @@ from .protocol.consumer import CLIENT_STATES, consumer_protocol
 from .protocol.interpreter import Function, Interpreter, Relation, State
 from .protocol.language import And, Node, Or, Quantified, System, Variable, pretty
 from .runs import Taken
-from .world import Call, Client, World, owned
+from .world import Call, Client, Config, World, owned
 
 Place = tuple[str, int]
 """Where a request was sent: connection and correlation number."""
@@ -98,6 +99,11 @@ class Refinement:
         self.outside += other.outside
         self.failure = self.failure or other.failure
 
+    def uncovered(self) -> tuple[tuple[str, str], ...]:
+        """The actions never taken, as (action, ""), and the alternatives of guards that never held, as (action, alternative)."""
+        sides = ((action, name) for action, found in ALTERNATIVES.items() for name in ("", *(name for name, _ in found)))
+        return tuple((action, name) for action, name in sides if not (self.alternatives[action, name] if name else self.actions[action]))
+
     def report(self) -> str:
         """Which actions and guards were exercised how often, which never, and what was outside."""
         lines = [f"{self.steps} steps of the world, {self.idle} of them idle in the protocol"]
@@ -111,7 +117,11 @@ class Refinement:
 
 @cache
 def protocol(*, static: bool = True, old: bool = False) -> System:
-    """What runs are held to, by whether there are static members, and whether all clients are ``old``, that is before 3.4."""
+    """What runs are held to: with failover, and by whether there are static members and whether the clients are ``old``.
+
+    Since 3.4 clients name for their claims the generation of their last JoinGroup answer, before that of the assignment that
+    they took over last.
+    """
     return consumer_protocol(static=static, failover=True, reported="completed" if old else "joined", unprompted=True)
 
 
@@ -130,8 +140,15 @@ ALTERNATIVES: Mapping[str, tuple[tuple[str, Node], ...]] = {action.name: _altern
 
 
 def refine(run: Sequence[Taken]) -> Refinement:
-    """Follow a run of the world, from its beginning before anybody joined, through the protocol."""
-    return _Simulation(run).result
+    """Follow a run of the world, from its beginning before anybody joined, through the protocol.
+
+    Raises ValueError for a cluster of Connect workers.
+    """
+    clients = run[0].before.clients if run else ()
+    releases = {_tells_generation(plan) for client in clients for plan in client.plans}
+    if len(releases) > 1:
+        return Refinement(outside=[Outside(0, run[0].line.act, "clients from before and since 3.4 in one group", ends=True)])
+    return _Simulation(run, old=releases == {False}).result
 
 
 class _Strayed(Exception):
@@ -153,16 +170,15 @@ def _rounded(number: int, to: int = 4) -> int:
     return -(-max(number, 1) // to) * to
 
 
-def _tells_generation(client: Client) -> bool:
-    return all(isinstance(plan, consumer.Config) and plan.release.claims_generation for plan in client.plans)
+def _tells_generation(plan: Config) -> bool:
+    if not isinstance(plan, consumer.Config):
+        raise ValueError("a Connect worker is not in the consumer protocol")
+    return plan.release.claims_generation
 
 
-def _metadata(member: Member) -> Metadata:
-    return member.protocols[0][1]
-
-
-def _request_metadata(request: JoinRequest) -> Metadata:
-    return request.protocols[0][1]
+def _metadata(of: Member | JoinRequest) -> Metadata:
+    """What is claimed; it is the same for each of the protocols."""
+    return of.protocols[0][1]
 
 
 def _given(share: Share | None) -> tuple[str, ...]:
@@ -192,11 +208,10 @@ def _made(taken: Taken) -> tuple[tuple[int, int], ...]:
 class _Universe:
     """The finitely many ids, partitions and instances of a run, numbered as they are met.
 
-    ``old``: all clients are older than 3.4. ``proposals`` are the leaders' appends that will be stored, by epoch and generation.
+    ``made`` are the appends that will be stored, ``proposals`` the leaders' among them, by epoch and generation.
     """
 
     def __init__(self, run: Sequence[Taken]) -> None:
-        self.old = bool(run) and all(not _tells_generation(c) for c in run[0].before.clients)
         self.made = {append for taken in run for append in _made(taken)}
         if run:
             last = run[-1].moved.world
@@ -238,9 +253,9 @@ class _Universe:
         for p in _given(share):
             self.partitions.setdefault(p, len(self.partitions))
 
-    def interpreter(self) -> Interpreter:
+    def interpreter(self, old: bool) -> Interpreter:
         sizes = (len(self.members), len(self.partitions), self.generations)
-        return _interpreter(bool(self.instances), self.old, *map(_rounded, sizes), max(1, len(self.instances)))
+        return _interpreter(bool(self.instances), old, *map(_rounded, sizes), max(1, len(self.instances)))
 
     def rigid(self, members: int) -> State:
         return {
@@ -263,10 +278,11 @@ class _Simulation:
     group, and not answered yet. ``proposing``: the append that carries the leader's proposal.
     """
 
-    def __init__(self, run: Sequence[Taken]) -> None:
+    def __init__(self, run: Sequence[Taken], *, old: bool) -> None:
+        self.old = old
         self.result = Refinement()
         self.universe = _Universe(run)
-        self.interpreter = self.universe.interpreter()
+        self.interpreter = self.universe.interpreter(old)
         self.state: State = self.interpreter.initial(self.universe.rigid(self.interpreter.sizes["Member"]))
         self.who: dict[str, str] = {}
         self.number: dict[int, int] = {0: -1}
@@ -362,9 +378,8 @@ class _Simulation:
         definition = self.interpreter.system.action(action)
         environment = dict(zip(definition.parameters, point, strict=True))
         guard = definition.guard
-        failing = [
-            part for part in (guard.parts if isinstance(guard, And) else (guard,)) if not self.interpreter.holds(part, state, environment)
-        ]
+        parts = guard.parts if isinstance(guard, And) else (guard,)
+        failing = (part for part in parts if not self.interpreter.holds(part, state, environment))
         return f"the guard of {action} fails: " + " and ".join(self._told(part, state, environment) for part in failing)
 
     def _told(self, part: Node, state: State, environment: Mapping[Variable, int]) -> str:
@@ -619,18 +634,18 @@ class _Simulation:
         if x is not None and self.holds("fresh", x):
             x = x if self._still(state, now, x) else self._forget(now.name)
         elif x is not None and before is not None:
-            x = self._goes_on(before, state, was, now, x)
+            x = self._goes_on(before, state, now, x)
+        sent = {c.correlation for c in was.calls}
         for call in now.calls:
-            sent = (
-                isinstance(call.request, JoinRequest) and call.request.member and all(call.correlation != c.correlation for c in was.calls)
-            )
-            if sent and isinstance(call.request, JoinRequest):
-                self._sends_join(now, call.request.member, (now.connection, call.correlation))
-            if isinstance(call.request, CommitRequest) and all(call.correlation != c.correlation for c in was.calls) and x is not None:
-                settled = self.client_state(x) == "settled"
-                self.commits[now.connection, call.correlation] = self.partitions("believes", x) if settled else frozenset()
+            if call.correlation in sent:
+                continue
+            place = now.connection, call.correlation
+            if isinstance(call.request, JoinRequest) and call.request.member:
+                self._sends_join(now, call.request.member, place)
+            if isinstance(call.request, CommitRequest) and x is not None and self.client_state(x) == "settled":
+                self.commits[place] = self.partitions("believes", x)
 
-    def _goes_on(self, before: Consumer, state: Consumer, was: Client, now: Client, x: str) -> str | None:
+    def _goes_on(self, before: Consumer, state: Consumer, now: Client, x: str) -> str | None:
         received = state.member_state is not MemberState.PREPARING_REBALANCE and before.member_state is MemberState.PREPARING_REBALANCE
         if received and state.identity is not before.identity and state.identity.member == x:
             points = self.row("join_response", x) or [self.of("joined", x)]
@@ -645,7 +660,7 @@ class _Simulation:
                 self.take("give_up", x, p)
         if not self._still(state, now, x):
             return self._leaves(now.name, x, "reset")
-        remembers = self.of("completed", x) > 0 or (self.of("joined", x) > 0 and not self.universe.old)
+        remembers = self.of("completed", x) > 0 or (self.of("joined", x) > 0 and not self.old)
         unjoined = state.member_state is MemberState.UNJOINED and self.client_state(x) != "unjoined"
         if state.generation.id == -1 and not state.assignment and (remembers or unjoined):
             self.take("reset", x)
@@ -671,7 +686,7 @@ class _Simulation:
         self.awaiting.pop(client, None)
 
     def _sends_join(self, client: Client, x: str, place: Place) -> None:
-        if self.holds("fresh", x) and x not in self.stand_in:
+        if self.holds("fresh", x):
             self.take("start", x)
             self.who[client.name] = x
         else:
@@ -761,7 +776,7 @@ class _Agreement:
     def _claims(self, what: str, metadata: Metadata, owned: frozenset[str], point: int) -> Iterator[tuple[str, object, object]]:
         """What is claimed, and from which generation; older clients name one from before a loss where they claim nothing."""
         yield what, frozenset(metadata.owned), owned
-        if not self.s.universe.old:
+        if not self.s.old:
             yield f"generation of the {what}", metadata.generation, self.s.number[point]
         elif owned:
             yield f"generation of the {what}", metadata.user_data, self.s.number[point]
@@ -820,7 +835,7 @@ class _Agreement:
         match call:
             case Call(request=JoinRequest(member=member) as request, received=False) if member == x:
                 yield f"JoinGroup of {x} under way", True, s.holds("join_request", x)
-                metadata = _request_metadata(request)
+                metadata = _metadata(request)
                 yield from self._claims(
                     f"claims on the way from {x}", metadata, s.partitions("request_owned", x), s.of("request_generation", x)
                 )

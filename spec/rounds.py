@@ -431,7 +431,7 @@ class _Table:
         self.who = who
         self.refused = refused
         self.rounds: dict[tuple[int, int], Round] = {}
-        self.pending: dict[str, tuple[Join, ...]] = {}
+        self.pending: dict[str, list[Join]] = {}
         """JoinGroup requests without an answer, by member id or slot, the latest last."""
         self.current: tuple[int, int] | None = None
         self.preparing: Rebalance | None = None
@@ -469,9 +469,8 @@ class _Table:
             case Gap():
                 if self.current is not None and not event.member:
                     self.round(*self.current).gaps.append(event)
-            case Join():
-                key = event.member or f"instance:{event.instance}"
-                self.pending[key] = (*self.pending.get(key, ()), event)
+            case Join() if event.member or event.instance:
+                self.pending.setdefault(_asker(event), []).append(event)
             case Rebalance():
                 self.preparing = event
                 if event.generation is not None:
@@ -549,12 +548,12 @@ class _Table:
 
     def _joined(self, event: Joined) -> None:
         if event.error != NONE or not event.member:
-            key = event.member or f"instance:{event.instance}"
-            self.pending[key] = self.pending.get(key, ())[:-1]
+            if parked := self.pending.get(_asker(event)):
+                parked.pop()
             return
         late = self.current is not None and event.generation is not None and (event.epoch, event.generation) <= self.current
         now = self._place(event)
-        parked = self.pending.pop(event.member, ()) or (self.pending.pop(f"instance:{event.instance}", ()) if event.instance else ())
+        parked = self.pending.pop(event.member, None) or (self.pending.pop(f"instance:{event.instance}", None) if event.instance else None)
         if now is None:
             return
         seat = self.seat(now, event.member, event)
@@ -709,6 +708,11 @@ class _Table:
         for now in ordered:
             now.protocol_type = now.protocol_type or protocol_type
         return ordered
+
+
+def _asker(event: Join | Joined) -> str:
+    """Under what a JoinGroup request waits. Who has neither a member id nor an instance does not wait since KIP-394."""
+    return event.member or f"instance:{event.instance}"
 
 
 def _by_generation(seen: Sequence[Event]) -> Iterator[tuple[int, int, Event]]:

@@ -1,6 +1,6 @@
 """Deliberate defects of Connect's leader and workers: historic ones, and invented ones that break one promise each.
 
-Keys D1 to D7 were found by running Kafka's own assignor. D1, D3, D4 and D7 belong to the class K6, D4 and D5 to K4.
+Those without an issue were found by running Kafka's own assignor; `leader.KNOWN_DEFECTS` says which belong to K4 and K6.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _LEADER = (
         name="idle-departure-starts-delay",
         floor="reference",
         what="The leader starts a full delay when a worker without work leaves right after a revocation.",
-        history="D1, apache/kafka pull request 14000; 3.4.0 and later",
+        history="apache/kafka pull request 14000: 3.4.0 and later",
         unseen="a delay for nobody delays only balance, which no promise dates",
     ),
     Mutation(
@@ -20,34 +20,35 @@ _LEADER = (
         floor="reference",
         what="A departure during a short back-off starts a full delay, and does not wait just for the rest of the back-off.",
         breaks=("delay-counts-down",),
-        history="the remedy of D2: since 3.4.0 such a departure gets the rest of the back-off, which no rule forbids",
+        history="the other way round in 3.4.0 and later: the departure gets the rest of the back-off, which no rule forbids",
+        scenario="connect-arrivals-and-departure",
     ),
     Mutation(
         name="dealt-and-revoked-counts-as-lost",
         floor="reference",
         what="Work that is dealt at the end of a delay and revoked for balance in the same generation counts as lost once more.",
-        history="D3; 3.4.0 and later",
+        history="found by running: 3.4.0 and later",
         unseen="a second delay for work whose worker left long ago looks like that of another departure",
     ),
     Mutation(
         name="new-leader-keeps-deleted-work",
         floor="reference",
         what="A new leader, or one that missed a generation, leaves deleted connectors running until the next rebalance.",
-        history="D4; all releases",
+        history="found by running: all releases",
         unseen="a group's events don't tell which connectors are configured",
     ),
     Mutation(
         name="duplicates-hide-deletions",
         floor="reference",
         what="A worker that runs something twice keeps its deleted work for one more generation.",
-        history="D5; 2.5.1 to 3.3",
+        history="found by running: 2.5.1 to 3.3",
         unseen="a group's events don't tell which connectors are configured",
     ),
     Mutation(
         name="rebalance-cancels-backoff",
         floor="reference",
         what="Two rebalances during a back-off end it.",
-        history="D7; 3.4.0 and later",
+        history="found by running: 3.4.0 and later",
         unseen="delay-counts-down allows a delay to end early",
     ),
     Mutation(
@@ -56,6 +57,7 @@ _LEADER = (
         what="The leader goes on announcing its delay after the lost work has come back.",
         breaks=("delay-counts-down",),
         history="KAFKA-9184; 2.3.0 and 2.3.1",
+        scenario="connect-pause",
     ),
     Mutation(
         name="sync-failure-is-a-departure",
@@ -70,6 +72,7 @@ _LEADER = (
         what="Work that two workers report stays with both.",
         breaks=("exclusive-assignment", "exclusive-ownership"),
         history="KAFKA-9841; 2.3.0 to 2.5.0",
+        scenario="connect-zombie",
     ),
     Mutation(
         name="one-holder-keeps",
@@ -83,6 +86,7 @@ _LEADER = (
         what="For balance the leader revokes no more units in total than the floor of the mean.",
         breaks=("connect-balanced",),
         history="KAFKA-10413; 2.3.0 to 2.6.1 and 2.7.0",
+        scenario="connect-arrivals",
     ),
     Mutation(
         name="first-candidate-takes-all",
@@ -90,6 +94,7 @@ _LEADER = (
         what="At the end of a delay the first worker without work gets all that was lost.",
         breaks=("returning-worker-restored",),
         history="KAFKA-10413; 2.3.0 to 2.6.1 and 2.7.0",
+        scenario="connect-bounce-with-idle-worker",
     ),
     Mutation(
         name="never-levels-twice",
@@ -97,6 +102,7 @@ _LEADER = (
         what="After a revocation the next generation never revokes, and nothing makes up for it.",
         breaks=("connect-balanced",),
         history="KAFKA-12495; 2.3.0 to 3.3",
+        scenario="connect-arrivals",
     ),
     Mutation(
         name="maximum-delay-0-withholds",
@@ -110,36 +116,42 @@ _LEADER = (
         floor="reference",
         what="A second departure starts the delay anew.",
         breaks=("delay-counts-down",),
+        scenario="connect-departures",
     ),
     Mutation(
         name="revoked-work-reassigned-at-once",
         floor="reference",
         what="Work that is revoked for balance is given to its next worker in the same generation.",
         breaks=("connect-revoke-before-reassign",),
+        scenario="connect-arrival",
     ),
     Mutation(
         name="lost-work-dealt-under-delay",
         floor="reference",
         what="The leader announces a delay, and gives the lost work away at once.",
         breaks=("lost-work-withheld",),
+        scenario="connect-departure",
     ),
     Mutation(
         name="delay-doubled",
         floor="reference",
         what="The leader announces twice the maximum delay.",
         breaks=("delay-bounded",),
+        scenario="connect-departure",
     ),
     Mutation(
         name="delay-differs",
         floor="reference",
         what="One worker is told another delay than the others.",
         breaks=("delay-bounded",),
+        scenario="connect-departure",
     ),
     Mutation(
         name="lost-work-dealt-to-others",
         floor="reference",
         what="At the end of a delay the lost work goes to the workers that have some, and not to those that came back for it.",
         breaks=("returning-worker-restored",),
+        scenario="connect-departure",
     ),
 )
 
@@ -149,7 +161,8 @@ _WORKER = (
         floor="reference",
         what="When the group falls back to protocol version 0, a worker goes on running what was placed elsewhere.",
         breaks=("exclusive-ownership",),
-        history="D6; all releases, by reading",
+        history="found by reading: all releases",
+        scenario="connect-downgrade",
     ),
     Mutation(
         name="unresolved-round-skips-revocation",
@@ -157,12 +170,14 @@ _WORKER = (
         what="A worker that has not resolved the last generation, as under a delay, does not stop what the next one revokes.",
         breaks=("exclusive-ownership",),
         history="KAFKA-10763; 2.3.0 to 2.6.1 and 2.7.0",
+        scenario="connect-arrivals",
     ),
     Mutation(
         name="worker-stops-everything-to-join",
         floor="reference",
         what="A worker stops all its work before it joins, whatever the protocol, and starts again what it keeps.",
         breaks=("stop-the-world",),
+        scenario="connect-arrival",
     ),
 )
 

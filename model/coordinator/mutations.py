@@ -10,8 +10,19 @@ from ..mutation import Mutation
 _LEGAL_REFUSAL = "every refusal of the request is legal for some history that the client can't tell apart from this one"
 
 
-def _mutation(name: str, what: str, *breaks: str, history: str = "", unseen: str = "") -> Mutation:
-    return Mutation(name=name, floor="reference", what=what, breaks=breaks, history=history, unseen=unseen)
+def _mutation(
+    name: str, what: str, *breaks: str, history: str = "", scenario: str = "", reorderings: int = 0, unseen: str = ""
+) -> Mutation:
+    return Mutation(
+        name=name,
+        floor="reference",
+        what=what,
+        breaks=breaks,
+        history=history,
+        scenario=scenario,
+        reorderings=reorderings,
+        unseen=unseen,
+    )
 
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -19,41 +30,49 @@ MUTATIONS: tuple[Mutation, ...] = (
         "generation-counts-down",
         "A completed join phase takes one from the generation, if it can, instead of adding one.",
         "generation-increases",
+        scenario="first-joins",
     ),
     _mutation(
         "stable-leader-reassigns",
         "A leader's SyncGroup that reaches a stable group replaces the assignment.",
         "one-assignment-per-generation",
+        scenario="stray-sync",
     ),
     _mutation(
         "leader-told-of-removed-members",
         "The leader is told of the members that the join timer has just removed, and assigns to them.",
         "assigned-only-to-joined-members",
+        scenario="laggard",
     ),
     _mutation(
         "protocol-by-majority",
         "Members vote for the protocol that they like best, whether all have it or not.",
         "protocol-common-to-members",
+        scenario="two-assignors",
     ),
     _mutation(
         "heartbeat-of-any-generation",
         "A heartbeat is granted whatever its generation.",
         "stale-generation-rejected",
+        scenario="static-laggard",
     ),
     _mutation(
         "commit-of-any-generation",
         "A member's offset commit is accepted whatever its generation.",
         "zombie-commit-rejected",
+        scenario="static-laggard",
     ),
     _mutation(
         "join-phase-does-not-wait",
         "The join phase ends as soon as one member has rejoined, with everybody else still in the group.",
         "join-barrier",
+        scenario="second-joins",
     ),
     _mutation(
         "join-timer-not-armed",
         "A rebalance waits for every member, however long it takes.",
         "rebalance-within-timeout",
+        scenario="laggard",
     ),
     _mutation(
         "static-replaced-only-when-stable",
@@ -61,33 +80,40 @@ MUTATIONS: tuple[Mutation, ...] = (
         "one-member-per-instance",
         "fenced-stays-fenced",
         history="KAFKA-8500: trunk before 2.3.0",
+        scenario="static-departure",
     ),
     _mutation(
         "replaced-id-keeps-its-session",
         "A heartbeat of a replaced member id is granted as long as its group.instance.id is in the group.",
         "fenced-stays-fenced",
+        scenario="twins",
     ),
     _mutation(
         "static-return-rebalances",
         "A static member that returns to a stable group makes it rebalance.",
         "static-return-no-rebalance",
+        scenario="static-return",
     ),
     _mutation(
         "static-return-loses-a-partition",
         "A static member that returns to a stable group is given its assignment without the first partition.",
         "static-assignment-kept",
+        scenario="static-return",
     ),
     _mutation(
         "static-return-answered-while-completing",
         "A static member that returns before the leader's SyncGroup is answered at once; the leader's assignment names its old id.",
         "static-assignment-kept",
         history="KAFKA-9801: 2.3.0 to 2.4.1",
+        scenario="twin-overtakes",
+        reorderings=2,
     ),
     _mutation(
         "join-timer-drops-static-members",
         "The join timer removes static members that did not rejoin, as it removes dynamic ones.",
         "static-slot-held",
         history="KAFKA-8220: trunk before 2.3.0",
+        scenario="static-departure",
     ),
     _mutation(
         "replaced-id-is-unknown",
@@ -105,7 +131,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "static-replacement-not-stored",
         "The new id of a returning static member is not stored: after a failover the old one has the slot again.",
         history="KAFKA-10284: 2.3.0 to 2.6.0",
-        unseen="a failover between JoinGroup and the leader's SyncGroup brings an old id back under every release (L1)",
+        unseen="a failover between JoinGroup and the leader's SyncGroup brings an old id back under every release",
     ),
     _mutation(
         "sync-phase-unbounded",
@@ -142,87 +168,87 @@ MUTATIONS: tuple[Mutation, ...] = (
 
 LATENT: tuple[Mutation, ...] = (
     _mutation(
-        "L1-failover-restores-replaced-id",
+        "failover-restores-replaced-id",
         "A failover between a static replacement while rebalancing and the leader's SyncGroup fences the live process.",
-        history="L1: all releases",
+        history="all releases",
         unseen="another epoch owes nothing to what was not stored; FENCED_INSTANCE_ID there does not prove a duplicate",
     ),
     _mutation(
-        "L2-sync-timer-removes-absent-static-member",
+        "sync-timer-removes-absent-static-member",
         "An absent static member is removed after the rebalance timeout, although its session timeout is longer.",
         "static-slot-held",
-        history="L2: since 2.8.1 and 3.0 (KAFKA-12890); reported as a warning",
+        history="since 2.8.1 and 3.0 (KAFKA-12890); reported as a warning",
     ),
     _mutation(
-        "L3-full-group-refuses-static-return",
+        "full-group-refuses-static-return",
         "A static member that restarts is refused by a full group, its own old id being counted.",
-        history="L3: since 2.3.0 (KAFKA-20601)",
+        history="since 2.3.0 (KAFKA-20601)",
         unseen="group.max.size is a broker's setting that no trace shows",
     ),
     _mutation(
-        "L4-replaced-id-awaited-in-sync-phase",
+        "replaced-id-awaited-in-sync-phase",
         "A static member that is replaced before it synced makes the group rebalance when the sync timer fires for its old id.",
-        history="L4: since 2.8.1 and 3.0",
+        history="since 2.8.1 and 3.0",
         unseen="the rule static-return-no-rebalance excepts the sync timer by the reason that the log gives",
     ),
     _mutation(
-        "L5-old-incarnation-vetoes-protocols",
+        "old-incarnation-vetoes-protocols",
         "A lone static member that restarts with other assignors is refused: its own old id does not have them.",
-        history="L5: since 2.3.0",
+        history="since 2.3.0",
         unseen="INCONSISTENT_GROUP_PROTOCOL is a legal answer; no rule promises that a return is granted",
     ),
     _mutation(
-        "L6-expiry-cuts-initial-delay",
+        "expiry-cuts-initial-delay",
         "An expiry during the initial rebalance delay ends the join phase early.",
-        history="L6: new coordinator",
+        history="new coordinator",
         unseen="the initial delay is a broker's setting, and no promise to members",
     ),
     _mutation(
-        "L7-pending-leave-rebalances",
+        "pending-leave-rebalances",
         "LeaveGroup of an id that never joined makes a stable group rebalance.",
-        history="L7: new coordinator",
+        history="new coordinator",
         unseen="no rule names the legal causes of a rebalance; rebalance-storm counts it",
     ),
     _mutation(
-        "L8-failed-replacement-keeps-protocols",
+        "failed-replacement-keeps-protocols",
         "When a static replacement can't be stored, the old id is left with the new incarnation's assignors.",
-        history="L8: old coordinator",
+        history="old coordinator",
         unseen="the JoinGroup that named those protocols is in the trace, for the same slot",
     ),
     _mutation(
-        "L9-commit-operations-swapped-in-log",
+        "commit-operations-swapped-in-log",
         "The log names offset-commit and txn-offset-commit the wrong way round.",
-        history="L9: new coordinator",
+        history="new coordinator",
         unseen="only the text of a log line differs, and the model has no transactional commits",
     ),
     _mutation(
-        "L10-replacement-stays-new",
+        "replacement-stays-new",
         "A static member that is replaced during its first join phase may be expired while it waits for the answer.",
-        history="L10: old coordinator",
+        history="old coordinator",
         unseen="no rule bounds a wait for JoinGroup from below; the expiry comes after a full session timeout",
     ),
     _mutation(
-        "L11-sync-does-not-restart-session",
+        "sync-does-not-restart-session",
         "SyncGroup in a stable group is no sign of life.",
-        history="L11: new coordinator",
+        history="new coordinator",
         unseen="rules count only what restarts a session for sure, and SyncGroup is not among it",
     ),
     _mutation(
-        "L12-subscribed-topics-of-old-incarnation",
+        "subscribed-topics-of-old-incarnation",
         "OffsetDelete and the expiry of offsets see the subscription that a static member had before it returned.",
-        history="L12: all releases since 2.4",
+        history="all releases since 2.4",
         unseen="neither offset deletion nor expiry is part of the model or of a trace",
     ),
     _mutation(
-        "L13-replacement-answered-late",
+        "replacement-answered-late",
         "A static leader's return that is stored when a rebalance has begun is answered when that ends.",
-        history="L13: old coordinator",
+        history="old coordinator",
         unseen="a late answer is a legal answer",
     ),
     _mutation(
-        "L14-sync-of-removed-member-unanswered",
+        "sync-of-removed-member-unanswered",
         "A member that is removed while it waits with SyncGroup is never answered.",
-        history="L14: all releases (KAFKA-20938 has the same effect on a request sent twice)",
+        history="all releases (KAFKA-20938 has the same effect on a request sent twice)",
         unseen="a request without an answer leaves no line",
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..coordinator import Coordinator
+from ..coordinator import NOT_THE_LOGS, Coordinator
 from ..events import (
     NONE,
     Assignment,
@@ -21,11 +21,12 @@ from ..events import (
     Leave,
     Load,
     Rebalance,
+    Replace,
     Sync,
     Synced,
 )
 from ..results import Broken, Held, Outcome, Settings, Unknown, shown
-from ..rounds import Grant, Round, Seat, removes
+from ..rounds import Grant, Owner, Round, Seat, removes
 from ..rule import Monitor, Rule
 
 TIMER_SLACK_MS = 5_000
@@ -208,7 +209,10 @@ def _slot_listed(instance: str, listed: Mapping[str, Event]) -> bool:
 
 
 class ProtocolCommonToMembers(Monitor):
-    """An absent static member counts with the protocols of its last JoinGroup."""
+    """An absent static member counts with the protocols of its last JoinGroup, if no generation since then went unseen.
+
+    If its replacement could not be stored, brokers before 4.0 leave it with the protocols that the new process offered.
+    """
 
     rule: ClassVar[Rule] = Rule(
         id="protocol-common-to-members",
@@ -223,14 +227,25 @@ class ProtocolCommonToMembers(Monitor):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.offered: dict[tuple[int, str], Join] = {}
+        self.last: tuple[int, int] | None = None
+        self.offered: dict[Owner, Join] = {}
+        self.undone: dict[tuple[int, int], set[Owner]] = {}
+        """Per epoch and generation: whose replacement may have been undone while the group was there."""
+
+    def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
+        if isinstance(event, Joined) and event.instance and event.error not in (NONE, *NOT_THE_LOGS) and group.generation is not None:
+            self.undone.setdefault((event.epoch, group.generation), set()).add(f"instance:{event.instance}")
+        yield from ()
 
     def round(self, now: Round, past: Sequence[Round]) -> Iterator[Outcome]:
-        for seat in now.seats.values():
-            if seat.join is not None and seat.join.protocols:
-                self.offered[now.epoch, seat.owner] = seat.join
-            offer = self.offered.get((now.epoch, seat.owner))
-            if offer is None or not offer.protocols or not now.protocol:
+        before: Mapping[Owner, Join] = self.offered if self.last == (now.epoch, now.generation - 1) else {}
+        undone = self.undone.get((now.epoch, now.generation - 1), set[Owner]())
+        before = {owner: offer for owner, offer in before.items() if owner not in undone}
+        offers = {owner: seat.join or (before.get(owner) if seat.joined is None else None) for owner, seat in now.seats.items()}
+        self.last, self.offered = now.key, {owner: offer for owner, offer in offers.items() if offer is not None}
+        for owner, offer in self.offered.items():
+            seat = now.seats[owner]
+            if not offer.protocols or not now.protocol:
                 continue
             if now.protocol in offer.protocols:
                 yield Held()
@@ -409,13 +424,13 @@ class JoinBarrier(Monitor):
                     yield from self._barrier(event, event.members, self.phase, group)
                 self.phase = None
                 self.asked.clear()
-            case Leave(error="NONE") | Expire():
-                owner = group.who.owner(event.member) if event.member else f"instance:{event.instance}"
-                if self.suspects.pop(owner, None) is not None:
-                    yield Held()
-                if self.phase is not None:
-                    for member in [m for m in self.phase.members if group.who.owner(m) == owner]:
-                        del self.phase.members[member]
+            case Expire(reason="rebalance"):
+                outcome = self._waited_for(event, group)
+                if outcome is not None:
+                    yield outcome
+                yield from self._gone(event, group)
+            case _ if removes(event):
+                yield from self._gone(event, group)
             case Load() | Gap():
                 self.phase = None
             case _:
@@ -423,6 +438,37 @@ class JoinBarrier(Monitor):
 
     def end(self, past: Sequence[Round]) -> Iterator[Outcome]:
         yield from self.suspects.values()
+
+    def _gone(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
+        owner = group.who.owner(event.member) if event.member else f"instance:{event.instance}"
+        if event.member in group.replaced:
+            return
+        if self.suspects.pop(owner, None) is not None:
+            yield Held()
+        if self.phase is not None:
+            for member in [m for m in self.phase.members if group.who.owner(m) == owner]:
+                del self.phase.members[member]
+
+    def _waited_for(self, event: Expire, group: Coordinator) -> Outcome | None:
+        """Whether the rebalance timer gave the member the time that it had asked for."""
+        start, member = group.rebalance, event.member
+        if start is None or member is None or group.generation is None or start.generation not in (group.generation - 1, group.generation):
+            return None
+        timeout, waited = group.least_rebalance_timeout_ms.get(group.who.owner(member)), elapsed_ms(start, event)
+        if timeout is None or waited is None or waited + self.settings.clock_skew_ms >= timeout:
+            return None
+        return Broken(
+            epoch=event.epoch,
+            generation=start.generation,
+            members=(member,),
+            resources=(),
+            message=f"{member} was removed for not rejoining after {waited} ms although it had {timeout} ms to rejoin.",
+            argument=(
+                shown(start, f"the group began to rebalance; {member}'s rebalance timeout is {timeout} ms"),
+                shown(event, f"{waited} ms later the coordinator removed {member} because it had not rejoined"),
+            ),
+            detail="removed",
+        )
 
     def _barrier(self, event: GenerationStarted, listed: tuple[str, ...], phase: _JoinPhase, group: Coordinator) -> Iterator[Outcome]:
         listed_owners = {group.who.owner(m) for m in listed}
@@ -459,7 +505,7 @@ class JoinBarrier(Monitor):
 
     def _dropped(self, member: str, event: GenerationStarted, phase: _JoinPhase, group: Coordinator) -> Outcome:
         owner = group.who.owner(member)
-        timeout, session = group.rebalance_timeout_ms.get(owner), group.session_timeout_ms.get(owner)
+        timeout, session = group.least_rebalance_timeout_ms.get(owner), group.session_timeout_ms.get(owner)
         start, skew = phase.start, self.settings.clock_skew_ms
         waited, silent = elapsed_ms(start, phase.ended), elapsed_ms(phase.alive.get(owner), phase.ended)
         if timeout is None or waited is None:
@@ -508,26 +554,45 @@ class RebalanceWithinTimeout(Monitor):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.waiting: dict[str, Join] = {}
+        self.before: Event | None = None
+        self.waiting: dict[str, Event] = {}
+        """Since when each member id waits whose JoinGroup came in this join phase, and was not refused."""
+        self.concerned: set[Owner] = set()
+        """Whoever was a member at some time of this join phase: the timer is set for the longest timeout among them."""
+        self.complete = False
+        """Whether all members are known that this join phase began with."""
 
     def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
         match event:
             case Rebalance():
-                self.waiting.clear()
-            case Join():
-                self.waiting.setdefault(event.member or event.instance or event.client or "", event)
-            case Joined() | Leave() | Expire() if not isinstance(event, Joined) or event.error != NONE:
-                for name in (event.member, event.instance, event.client):
-                    self.waiting.pop(name or "", None)
+                self.waiting = dict.fromkeys(self._opener(event), event)
+                self.concerned = {group.who.owner(m) for m in (*group.members, *self.waiting)}
+                self.complete = group.complete
+            case Join() if event.member:
+                self.waiting.setdefault(event.member, event)
+                self.concerned.add(group.who.owner(event.member))
+            case Replace() if event.member:
+                self.concerned.add(group.who.owner(event.member))
+            case Joined() | Leave() | Expire() if event.member and (not isinstance(event, Joined) or event.error != NONE):
+                self.waiting.pop(event.member, None)
             case GenerationStarted() if group.rebalance is not None and follows(event, group):
                 yield from self._length(event, group.rebalance, group)
             case _:
                 pass
+        self.before = event
+
+    def _opener(self, event: Rebalance) -> Iterator[str]:
+        """The JoinGroup that opens a join phase comes right before it, and waits from then on."""
+        if isinstance(self.before, Join) and self.before.member and self.before.member in (event.reason or ""):
+            yield self.before.member
 
     def _length(self, event: GenerationStarted, start: Rebalance, group: Coordinator) -> Iterator[Outcome]:
         known = group.rebalance_timeout_ms
-        concerned = {group.who.owner(m) for m in (*group.members, *(event.members or ()), *group.joins)}
-        took, waited = elapsed_ms(start, event), elapsed_ms(next(iter(self.waiting.values()), None), event)
+        concerned = self.concerned | {group.who.owner(m) for m in (*group.members, *(event.members or ()))}
+        if concerned and not self.complete:
+            concerned |= known.keys()
+        first = next((since for member, since in self.waiting.items() if member in (event.members or ())), None)
+        took, waited = elapsed_ms(start, event), elapsed_ms(first, event)
         if not concerned or took is None or any(owner not in known for owner in concerned):
             yield Unknown("rebalance timeouts or time stamps were not captured")
             return
@@ -535,7 +600,7 @@ class RebalanceWithinTimeout(Monitor):
         took = min(took, waited) if waited is not None else took
         if took <= bound + TIMER_SLACK_MS + self.settings.clock_skew_ms:
             yield Held()
-        elif not self.waiting and any(m in group.who.instances for m in group.members):
+        elif first is None and any(owner.startswith("instance:") for owner in concerned):
             yield Unknown("only absent static members were waited for, as far as was captured")
         else:
             yield Broken(

@@ -26,7 +26,7 @@ from ..events import (
     Synced,
 )
 from ..results import Broken, Held, Outcome, Settings, Unknown, shown
-from ..rounds import Grant, Round
+from ..rounds import Grant, Round, removes
 from ..rule import Monitor, Rule
 from .group_protocol import elapsed_ms, names, precedes_for_sure
 
@@ -69,7 +69,7 @@ class StaticAssignmentKept(Monitor):
             if changed is None:
                 yield Held()
                 continue
-            came_while_completing = isinstance(first.event, Sync) and not changed.owns
+            came_while_completing = isinstance(first.event, Sync) and not changed.owns and not self._settled_before(changed.member, now)
             yield Broken(
                 epoch=now.epoch,
                 generation=now.generation,
@@ -93,6 +93,13 @@ class StaticAssignmentKept(Monitor):
                 else None,
                 detail=seat.instance or "",
             )
+
+    def _settled_before(self, member: str, now: Round) -> bool:
+        """Whether the leader's assignment was in force for sure when the slot's ``member`` came."""
+        shows = (r for r in now.coordinator_events if isinstance(r, Replace | Joined) and r.member == member)
+        returned = next(shows, None)
+        settled = next((e for e in now.coordinator_events if isinstance(e, Assignment | Synced)), None)
+        return returned is not None and precedes_for_sure(settled, returned, self.settings)
 
 
 class StaticReturnNoRebalance(Monitor):
@@ -235,14 +242,14 @@ class StaticSlotHeld(Monitor):
                 self.slots = {i: (e, None) for i, e in listed.items()}
             case Expire() if event.member in group.replaced:
                 pass
-            case Expire() if event.reason in ("session", "sync") and not event.extra.get("pending"):
+            case Expire() if event.reason in ("session", "sync", "rebalance") and not event.extra.get("pending"):
                 instance = event.instance or group.who.instances.get(event.member or "")
                 if instance:
                     yield from self._expired(event, instance, group)
                     self._gone(instance, event)
-            case Leave(error="NONE") | Expire():
+            case _ if removes(event):
                 instance = event.instance or group.who.instances.get(event.member or "")
-                if instance:
+                if instance and event.member not in group.replaced:
                     self._gone(instance, event)
             case Load() | Gap():
                 self.slots = {}
@@ -414,6 +421,8 @@ class FencedStaysFenced(Monitor):
             return
         if event.error != NONE:
             yield Held()
+        elif group.is_doubtful(event.member):
+            yield Unknown("whether a replacement was stored or taken back was not captured")
         elif precedes_for_sure(cause, event, self.settings):
             yield Broken(
                 epoch=event.epoch,

@@ -13,11 +13,12 @@ from dataclasses import replace
 
 import pytest
 
+from kipcheck.model.consumer import Consumer
 from kipcheck.model.runs import quiet, replay
 from kipcheck.model.scenarios import BEFORE_3_4, begin, cast, static
 from kipcheck.model.world import Config, Faults, Menu, Moved, owned
 from kipcheck.spec import check
-from kipcheck.spec.events import Assignment, Join, Revoked
+from kipcheck.spec.events import Assignment, Join, Lost, Revoked
 
 OWNER_TAKES_ITS_PARTITION = """
     start owner
@@ -84,7 +85,25 @@ COORDINATOR_FALLS = """
     arrive late
     arrive owner
 """
-"""The same by one fault: generation 3 was in memory alone."""
+"""The same by one fault: generation 3 was in memory alone. It takes a coordinator that is back before the next heartbeat."""
+
+A_HEARTBEAT_COMES_FIRST = """
+    fall
+    load
+    stall late
+    poll owner
+    poll owner
+    arrive owner
+    advance
+    beat late
+    advance
+    beat late
+    arrive late
+    return late
+    resume late
+    poll late
+    finish late
+"""
 
 ONLY_LATE_LEARNS_THE_ASSIGNMENT = """
     store
@@ -99,7 +118,7 @@ OWNER_LEARNS_THE_ASSIGNMENT = """
     finish owner
 """
 
-FAULTS = Faults(starts=1, delays=1, cuts=2, failovers=1, resizes=1)
+FAULTS = Faults(starts=1, delays=1, cuts=2, failovers=1, resizes=1, stalls=1)
 
 
 def story(script: str, late: Config, owner: Config, topics: Mapping[str, int], menu: Menu | None = None) -> Moved:
@@ -118,7 +137,9 @@ def two(*, before_3_4: bool = False) -> tuple[Config, Config]:
 
 
 def generation_of(moved: Moved, who: str) -> int:
-    return moved.world.client(who).state.generation.id  # type: ignore[union-attr]
+    state = moved.world.client(who).state
+    assert isinstance(state, Consumer)
+    return state.generation.id
 
 
 def held(moved: Moved, who: str) -> tuple[str, ...]:
@@ -165,6 +186,13 @@ def test_without_the_second_rebalance_the_owner_keeps_it() -> None:
     moved = story(OWNER_TAKES_ITS_PARTITION + BOTH_JOIN_BUT_ONE_HEARS + learns, *two(), {"t": 2})
     assert last_claims(moved) == {"late": (("t-0", "t-1"), 1), "owner": (("t-0",), 2)}
     assert "t-0" not in held(moved, "late")
+    assert held(moved, "owner") == ("t-0",)
+
+
+def test_a_heartbeat_in_between_tells_the_late_member() -> None:
+    """The new coordinator is in generation 2 and refuses a heartbeat of 3: ILLEGAL_GENERATION, so everything is lost in order."""
+    moved = story(OWNER_TAKES_ITS_PARTITION + BOTH_JOIN_BUT_ONE_HEARS + A_HEARTBEAT_COMES_FIRST, *two(), {"t": 2})
+    assert [event.resources for event in moved.events if isinstance(event, Lost)] == [("t-0", "t-1")]
     assert held(moved, "owner") == ("t-0",)
 
 

@@ -42,7 +42,7 @@ KNOWN = {
     "static-return-loses-a-partition": ("static-twins", 0),
     "static-return-answered-while-completing": ("static-twins", 9),
     "join-timer-drops-static-members": ("static-restart", 0),
-    "L2-sync-timer-removes-absent-static-member": ("static-restart", 0),
+    "sync-timer-removes-absent-static-member": ("static-restart", 0),
     "missed-sync-loses-everything": ("eager", 1),
     "member-keeps-what-it-must-give-up": ("two-cooperative", 0),
     "member-rejoins-before-revoking": ("two-cooperative", 0),
