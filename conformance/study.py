@@ -13,7 +13,6 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -22,9 +21,6 @@ from rich.table import Table
 
 from ..spec.rules import RULES
 from ..spec.trace import encode
-
-if TYPE_CHECKING:
-    from ..model.explore import Exploration
 
 _SIZES = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
@@ -72,6 +68,9 @@ def explore(
 
     Exit status: 0 no promise is broken, 1 one is, 2 usage, 3 the search stopped at a bound.
     """
+    from .. import model
+    from ..model.mutations import MUTATIONS, SCENARIOS
+    from ..model.protocol.systems import POPULAR
     from .reports.exploration import show_exploration
 
     console = Console(highlight=False)
@@ -80,10 +79,23 @@ def explore(
         return
     if sum(name is not None for name in (mutate, popular)) > 1 or (scenario and popular):
         raise click.UsageError("--popular stands alone: it has its own scenario")
-    with _progress() as told:
-        found = _explored(
-            scenario, mutate, popular, members, partitions, static, reorderings, not no_symmetry, max_states, max_memory, told
-        )
+    try:
+        with _progress() as told:
+            found = model.explore(
+                _known(scenario, SCENARIOS, "--scenario"),
+                mutate=_known(mutate, MUTATIONS, "--mutate"),
+                popular=_known(popular, POPULAR, "--popular"),
+                members=members,
+                partitions=partitions,
+                instances=tuple(member // 2 for member in range(members)) if static else (),
+                reorderings=reorderings,
+                symmetry=not no_symmetry,
+                max_states=max_states,
+                max_memory=max_memory,
+                progress=told,
+            )
+    except (ImportError, ValueError) as error:
+        raise click.UsageError(str(error)) from error
     show_exploration(found, console)
     if output and found.counterexample:
         lines = (json.dumps(encode(event), ensure_ascii=False) for event in found.counterexample.events)
@@ -92,61 +104,17 @@ def explore(
     sys.exit(1 if found.violated else 3 if found.undecided else 0)
 
 
-def _explored(
-    scenario: str | None,
-    mutate: str | None,
-    popular: str | None,
-    members: int,
-    partitions: int,
-    static: bool,
-    reorderings: int | None,
-    symmetry: bool,
-    max_states: int | None,
-    max_memory: int,
-    told: Callable[[int, int], None],
-) -> Exploration:
-    from ..model.explore import explore_mutant, explore_popular, explore_protocol, explore_scenario
-    from ..model.mutations import MUTATIONS, PROTOCOL, REFERENCE, SCENARIOS
-
-    try:
-        if popular:
-            return explore_popular(_known(popular, _popular(), "--popular"), max_memory=max_memory, progress=told)
-        mutation = _known(mutate, MUTATIONS, "--mutate") if mutate else None
-        where = _known(scenario, SCENARIOS, "--scenario") if scenario else None
-        if mutation and not where and not (mutation in REFERENCE and REFERENCE[mutation].scenario) and mutation in PROTOCOL:
-            return explore_mutant(mutation, max_memory=max_memory, progress=told)
-        if where or mutation:
-            return explore_scenario(where, mutation=mutation, reorderings=reorderings, max_states=max_states or 200_000, progress=told)
-        instances = tuple(member // 2 for member in range(members)) if static else ()
-        return explore_protocol(
-            members=members,
-            partitions=partitions,
-            instances=instances,
-            symmetry=symmetry,
-            max_states=max_states,
-            max_memory=max_memory,
-            progress=told,
-        )
-    except (ImportError, ValueError) as error:
-        raise click.UsageError(str(error)) from error
-
-
-def _known(name: str, names: Iterable[str], option: str) -> str:
-    if name not in names:
+def _known(name: str | None, names: Iterable[str], option: str) -> str | None:
+    if name is not None and name not in names:
         near = get_close_matches(name, list(names), 1)
         hint = f"did you mean {near[0]}?" if near else "`kipcheck explore --list` lists them all"
         raise click.UsageError(f"{option}: there is no {name!r}; {hint}")
     return name
 
 
-def _popular() -> list[str]:
-    from ..model.protocol.systems import POPULAR
-
-    return list(POPULAR)
-
-
 def _list(console: Console) -> None:
     from ..model.mutations import PROTOCOL, REFERENCE, SCENARIOS
+    from ..model.protocol.systems import POPULAR
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("name", no_wrap=True)
@@ -159,7 +127,7 @@ def _list(console: Console) -> None:
         found = ", ".join(mutation.breaks) or f"seen by no rule: {mutation.unseen}"
         table.add_row(f"--mutate {mutation.name}", f"{mutation.what} [{found}]" + (f" {mutation.history}" if mutation.history else ""))
     table.add_section()
-    for name in _popular():
+    for name in POPULAR:
         table.add_row(f"--popular {name}", "")
     console.print(table)
 
@@ -197,13 +165,14 @@ def _proved(rule: str | None, mutate: str | None, seeds: Sequence[int], matrix: 
     from ..model.mutations import PROTOCOL
     from .reports.proof import show_bounded, show_judgement, show_popular, show_proof
 
+    _known(mutate, PROTOCOL, "--mutate")
     if mutate is not None:
-        proved, judgement = proofs.prove_mutant(_known(mutate, PROTOCOL, "--mutate"), seeds)
+        proved, judgement = proofs.prove_mutant(mutate, seeds)
         show_proof(proved.proof, f"{proved.theory.name}: mutant {mutate}", console, matrix=matrix)
         return show_judgement(judgement, mutate, console)
     begun = time.process_time()
     all_proved: list[bool] = []
-    for proved in proofs.prove_all(rule, seeds):
+    for proved in proofs.prove(rule, seeds):
         show_proof(proved.proof, f"{proved.theory.name}: {proved.theory.covers}", console, matrix=matrix)
         all_proved.append(proved.proof.inductive)
     if rule is None:

@@ -20,13 +20,21 @@ from ..spec import Settings, check
 from ..spec.events import Event
 from ..spec.results import Finding
 from .choice import every
-from .scenarios import MAX_DELAY_MS, Scenario
+from .scenarios import MAX_DELAY_MS, REBALANCE_MS, SESSION_MS, Scenario
 from .world import Act, Config, Line, Moved, World, due, faults, ordinary, step
 
 Progress = Callable[[int, int], None]
 """Told the number of worlds and the depth, now and then."""
 
 PROGRESS_EVERY = 512
+
+Wanted = Callable[[Finding], bool]
+
+LINGER_MS = REBALANCE_MS + SESSION_MS
+"""How long a run lingers where nothing changes any more: as long as a member may take for anything."""
+
+LINGER_STEPS = 500
+"""At most, should the run go round without time passing."""
 
 SETTINGS = Settings(clock_skew_ms=1, max_delay_ms=MAX_DELAY_MS)
 """What is known of a world: it has one clock, and Connect's delay is that of the scenarios."""
@@ -61,15 +69,18 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A world, how it was reached from its parent, and how many acts out of turn are left. ``told`` sums up what was seen since it was judged."""
+    """A world, how it was reached from its parent, and how many acts out of turn are left.
+
+    ``told`` sums up what was seen since it was judged, ``mark`` is the world's hash.
+    """
 
     world: World
     parent: _Node | None
     line: Line | None
     events: tuple[Event, ...]
     left: int
-    depth: int
     told: int
+    mark: int
 
 
 def mutated(world: World, *mutations: str) -> World:
@@ -88,6 +99,7 @@ def search(
     mutation: str | None = None,
     needs: Collection[str] = (),
     rules: frozenset[str] | None = None,
+    wanted: Wanted | None = None,
     settings: Settings | None = None,
     reorderings: int = 0,
     max_worlds: int = 1_000_000,
@@ -95,14 +107,15 @@ def search(
 ) -> Search:
     """Search a scenario for the first run in which one of ``rules`` finds anything; if None, any rule an error or a warning.
 
-    ``mutation`` is switched on, and with it what it ``needs``. Stops undecided after ``max_worlds`` distinct worlds: that
+    ``wanted`` says instead what kind of finding of these rules is looked for. ``mutation`` is switched on, and with it what it ``needs``. Stops undecided after ``max_worlds`` distinct worlds: that
     bounds the memory, about 10 KB a world.
     """
     settings = replace(settings or SETTINGS, only=rules)
+    wanted = wanted or (_any if rules is not None else _not_info)
     started = time.process_time()
     world = mutated(scenario.world, mutation, *needs) if mutation else scenario.world
     begun = replace(scenario, world=world).begin()
-    root = _Node(begun.world, None, None, begun.events, reorderings, 0, _sum(0, begun.events))
+    root = _Node(begun.world, None, None, begun.events, reorderings, _sum(0, begun.events), hash(begun.world))
     seen: dict[World, int] = {root.world: reorderings}
     ends: set[tuple[int, int]] = set()
     level, steps, judged, depth = [root], 0, 0, 0
@@ -112,7 +125,7 @@ def search(
     def judge(node: _Node) -> Counterexample | None:
         nonlocal judged
         judged += 1
-        return _judge(node, settings)
+        return _judge(node, settings, wanted)
 
     while level and found is None and not full:
         following: list[_Node] = []
@@ -128,15 +141,15 @@ def search(
             for act, left in _turns(node, waiting) if found is None else ():
                 for line, moved in _outcomes(node.world, act):
                     steps += 1
-                    after = _Node(moved.world, node, line, moved.events, left, node.depth + 1, _sum(told, moved.events))
-                    end = hash(moved.world), after.told
+                    after = _after(node, line, moved, left, told)
+                    end = after.mark, after.told
                     if seen.get(moved.world, -1) < left:
                         seen[moved.world] = left
                         following.append(after)
                         if progress and len(seen) % PROGRESS_EVERY == 0:
                             progress(len(seen), depth)
                     elif after.told and end not in ends:
-                        found = found or judge(after)
+                        found = found or judge(_lingering(after))
                     ends.add(end)
             if told and found is None and len(following) == before:
                 found = judge(node)
@@ -154,6 +167,25 @@ def search(
         complete=found is None and not full,
         counterexample=found,
     )
+
+
+def _after(node: _Node, line: Line, moved: Moved, left: int, told: int) -> _Node:
+    return _Node(moved.world, node, line, moved.events, left, _sum(told, moved.events), hash(moved.world))
+
+
+def _lingering(node: _Node) -> _Node:
+    """Where the run has come round to a world that it has been in, it goes on like that for a while."""
+    ancestor = node.parent
+    while ancestor is not None and ancestor.mark != node.mark:
+        ancestor = ancestor.parent
+    until = node.world.now + LINGER_MS
+    for _ in range(LINGER_STEPS if ancestor is not None else 0):
+        acts = ordinary(node.world)
+        if node.world.now >= until or not acts:
+            break
+        line, moved = next(_outcomes(node.world, acts[0]))
+        node = _after(node, line, moved, node.left, node.told)
+    return node
 
 
 def _sum(told: int, events: Sequence[Event]) -> int:
@@ -199,27 +231,34 @@ def _path(node: _Node) -> list[_Node]:
     return nodes[::-1]
 
 
-def _judge(node: _Node, settings: Settings) -> Counterexample | None:
+def _any(finding: Finding) -> bool:
+    return True
+
+
+def _not_info(finding: Finding) -> bool:
+    return finding.severity != "info"
+
+
+def _judge(node: _Node, settings: Settings, wanted: Wanted) -> Counterexample | None:
     path = _path(node)
     events = [event for each in path for event in each.events]
-    if _finding(events, settings) is None:
+    if _finding(events, settings, wanted) is None:
         return None
-    return _trimmed(path, settings)
+    return _trimmed(path, settings, wanted)
 
 
-def _finding(events: Sequence[Event], settings: Settings) -> Finding | None:
+def _finding(events: Sequence[Event], settings: Settings, wanted: Wanted) -> Finding | None:
     if not events:
         return None
-    findings = (f for result in check(events, settings) for f in result.findings)
-    return next((f for f in findings if settings.only is not None or f.severity != "info"), None)
+    return next((f for result in check(events, settings) for f in result.findings if wanted(f)), None)
 
 
-def _trimmed(path: Sequence[_Node], settings: Settings) -> Counterexample:
+def _trimmed(path: Sequence[_Node], settings: Settings, wanted: Wanted) -> Counterexample:
     """The shortest beginning of the run that shows it."""
     events: list[Event] = []
     for length, node in enumerate(path):
         events.extend(node.events)
-        finding = _finding(events, settings) if node.events else None
+        finding = _finding(events, settings, wanted) if node.events else None
         if finding:
             script = tuple(each.line for each in path[1 : length + 1] if each.line is not None)
             return Counterexample(finding=finding, script=script, events=tuple(events))

@@ -210,6 +210,12 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
                 ),
                 running=("w1",),
             ),
+            Scenario(
+                name="connect-two-departures",
+                what="two of three Connect workers leave, one after the other",
+                world=cast(_plans(*(_unhurried(connect(name)) for name in ("w1", "w2", "w3"))), topics={"A": 3}, faults=Faults(closes=2)),
+                running=("w1", "w2", "w3"),
+            ),
         )
     }
 )

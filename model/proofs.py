@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .protocol import assignor, refute
-from .protocol.prove import Proof, prove
+from .protocol.prove import Proof
+from .protocol.prove import prove as prove_system
 from .protocol.systems import THEORIES, Theory, theory_of
 
 SEEDS = (0, 1, 2)
@@ -22,13 +23,13 @@ class Proved:
     proof: Proof
 
 
-def prove_all(rule: str | None = None, seeds: Sequence[int] = SEEDS) -> Iterator[Proved]:
+def prove(rule: str | None = None, seeds: Sequence[int] = SEEDS) -> Iterator[Proved]:
     """Each theory in turn; with ``rule`` only the promises that state that rule, and none where no promise does."""
     for theory in THEORIES.values():
         system = theory.build(frozenset())
         wanted = [name for name in system.safety if rule is None or rule in system.rules.get(name, ())]
         if wanted:
-            yield Proved(theory, prove(system, tuple(seeds), None if rule is None else wanted))
+            yield Proved(theory, prove_system(system, tuple(seeds), None if rule is None else wanted))
 
 
 def prove_mutant(mutation: str, seeds: Sequence[int] = SEEDS) -> tuple[Proved, refute.Judgement]:
@@ -36,7 +37,7 @@ def prove_mutant(mutation: str, seeds: Sequence[int] = SEEDS) -> tuple[Proved, r
     theory = theory_of(mutation)
     if theory is None:
         raise KeyError(mutation)
-    return Proved(theory, prove(theory.build(frozenset({mutation})), tuple(seeds))), refute.judge(mutation)
+    return Proved(theory, prove_system(theory.build(frozenset({mutation})), tuple(seeds))), refute.judge(mutation)
 
 
 def verify_assignor() -> tuple[assignor.Result, ...]:

@@ -36,8 +36,10 @@ class Coordinator:
     static: dict[str, str] = field(default_factory=dict[str, str])
     """Which member id each group.instance.id has now."""
     fenced: dict[str, Event] = field(default_factory=dict[str, Event])
-    unstored: dict[str, Replace] = field(default_factory=dict[str, Replace])
-    """Per group.instance.id: its replacement in a stable group, as long as nothing shows that it was stored."""
+    replacing: dict[str, Replace] = field(default_factory=dict[str, Replace])
+    """Per group.instance.id: its replacement in a stable group, which is being stored until its JoinGroup is answered."""
+    doubtful: set[str] = field(default_factory=set[str])
+    """Ids that were replaced unless storing that failed, which was not captured: then they hold their slots again."""
     rebalance: Rebalance | None = None
     joins: dict[str, Join] = field(default_factory=dict[str, Join])
     last_seen: dict[str, Event] = field(default_factory=dict[str, Event])
@@ -97,16 +99,16 @@ class Coordinator:
                         self.last_seen[self.who.owner(event.member)] = self.since or event
                     self._readmit((event.member,))
                     self._hold_slot(event.member, event)
-                    self._is_stored(event)
+                    self._granted(event)
             case Joined() if event.error not in NOT_THE_LOGS:
                 self._take_back(event)
             case Synced(error="NONE"):
                 self._reach(event.generation, event)
-                self._is_stored(event)
+                self._granted(event)
                 if event.generation == self.generation:
                     self._settle("stable")
             case Replace():
-                self._is_unstored(event)
+                self._replacing(event)
                 if event.member:
                     self.members[event.member] = event
                     for ended in (self.replaced, self.removed, self.fenced):
@@ -122,7 +124,7 @@ class Coordinator:
                     self.fenced.setdefault(event.member, event)
                 elif error == NONE:
                     self._seen(event)
-                    self._is_stored(event)
+                    self._granted(event)
 
     def _forget(self, epoch: int) -> None:
         timeouts = self.session_timeout_ms, self.rebalance_timeout_ms, self.least_rebalance_timeout_ms
@@ -138,7 +140,7 @@ class Coordinator:
         if generation is None or generation == self.generation or self._is_past(generation):
             return
         self.generation, self.since = generation, event
-        self._doubt_unstored()
+        self._move_on()
         self.members, self.complete, self.loading = {}, False, False
         if not isinstance(event, Rebalance):
             self.phase = "completing"
@@ -172,45 +174,53 @@ class Coordinator:
             self.static = {i: m for m in self.members if (i := self.who.instances.get(m)) is not None}
             self.last_seen = {o: self.last_seen[o] for o in map(self.who.owner, self.members) if o in self.last_seen}
 
-    def is_doubtful(self, member: str) -> bool:
-        """Whether ``member`` was replaced by a process whose record may not have been stored: then it holds the slot again."""
-        replaced = self.unstored.get(self.who.instances.get(member, ""))
-        return replaced is not None and replaced.old_member == member
-
-    def _is_unstored(self, event: Replace) -> None:
+    def _replacing(self, event: Replace) -> None:
         """Only a stable group stores a replacement. A broker's log may tell of its undoing as of another replacement."""
-        before = self.unstored.pop(event.instance or "", None)
+        if not event.instance:
+            return
+        before = self._replaced(event.instance)
         undoes = before is not None and (before.member, before.old_member) == (event.old_member, event.member)
-        if event.instance and not undoes and self.phase in ("stable", "unknown"):
-            self.unstored[event.instance] = event
+        if not undoes and self.phase in ("stable", "unknown") and event.old_member:
+            self.replacing[event.instance] = event
+            self.doubtful.add(event.old_member)
 
-    def _is_stored(self, granted: Event) -> None:
+    def _replaced(self, instance: str) -> Replace | None:
+        """The instance's replacement is stored or undone."""
+        replaced = self.replacing.pop(instance, None)
+        if replaced is not None and replaced.old_member:
+            self.doubtful.discard(replaced.old_member)
+        return replaced
+
+    def _granted(self, event: Event) -> None:
         """The new id learns of itself when its replacement is stored, or when another generation starts."""
-        instance = self.who.instances.get(granted.member or "", "")
-        replaced = self.unstored.get(instance)
-        if replaced is not None and replaced.member == granted.member and replaced.generation == granted.generation:
-            del self.unstored[instance]
+        instance = self.who.instances.get(event.member or "", "")
+        replaced = self.replacing.get(instance)
+        if replaced is not None and replaced.old_member and (replaced.member, replaced.generation) == (event.member, event.generation):
+            self.doubtful.discard(replaced.old_member)
+            if isinstance(event, Joined):
+                self._replaced(instance)
 
     def _take_back(self, refused: Joined) -> None:
         """A replacement that could not be stored is undone: the JoinGroup is refused, and the old id holds the slot again."""
-        if refused.instance is None:
+        instance = refused.instance
+        cause = self.replacing.get(instance or "")
+        if instance is None or refused.member not in (None, "", cause.member if cause is not None else ""):
             return
-        cause = self.unstored.get(refused.instance)
-        if cause is not None and cause.old_member and cause.member and refused.member in (None, "", cause.member):
-            del self.unstored[refused.instance]
+        self._unfence(instance)
+        if cause is not None and cause.old_member and cause.member:
+            self._replaced(instance)
             self.replaced.pop(cause.old_member, None)
             self.members.pop(cause.member, None)
             self.members[cause.old_member] = cause
-            self.static[refused.instance] = cause.old_member
-        if not refused.member or (cause is not None and refused.member == cause.member):
-            self._unfence(refused.instance)
+            self.static[instance] = cause.old_member
 
-    def _doubt_unstored(self) -> None:
-        """The group goes on before a replacement is stored: should that fail, nobody is told that the old id has the slot again."""
-        for instance, replaced in self.unstored.items():
-            self.replaced.pop(replaced.old_member or "", None)
-            self._unfence(instance)
-        self.unstored.clear()
+    def _move_on(self) -> None:
+        """A generation starts before a replacement is stored: should that fail, nobody is told that the old id has the slot again."""
+        for instance in list(self.replacing):
+            replaced = self._replaced(instance)
+            if replaced is not None and replaced.old_member:
+                self.replaced.pop(replaced.old_member, None)
+                self._unfence(instance)
 
     def _unfence(self, instance: str) -> None:
         for member in [m for m in self.fenced if self.who.instances.get(m) == instance]:
@@ -243,5 +253,5 @@ class Coordinator:
             instance = self.who.instances.get(member, "")
             if self.static.get(instance, member) == member:
                 self.static.pop(instance, None)
-                self.unstored.pop(instance, None)
+                self._replaced(instance)
                 self.last_seen.pop(self.who.owner(member), None)

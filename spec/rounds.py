@@ -127,7 +127,10 @@ _GRANT_RANK: Mapping[type[Event], int] = {Synced: 0, Assignment: 1, Sync: 2}
 
 @dataclass(slots=True)
 class Round:
-    """One generation. ``listed`` are all member ids of it, None if no observer listed them."""
+    """One generation. ``listed`` are all member ids of it, None if no observer listed them.
+
+    ``proposals`` are the leader's assignments, ``overruled`` those that came when one had been proposed already.
+    """
 
     epoch: int
     generation: int
@@ -140,6 +143,7 @@ class Round:
     closed_by: Rebalance | None = None
     started: GenerationStarted | None = None
     proposals: list[Sync] = field(default_factory=list[Sync])
+    overruled: list[Sync] = field(default_factory=list[Sync])
     stored: list[Assignment] = field(default_factory=list[Assignment])
     removed: dict[Owner, Event] = field(default_factory=dict[Owner, Event])
     replaced: list[Replace] = field(default_factory=list[Replace])
@@ -580,12 +584,14 @@ class _Table:
                     owned_generation = info.extra.get("owned_generation")
                     known = owned_generation if isinstance(owned_generation, int) and owned_generation >= 0 else None
                     seat.claim = Claim(frozenset(info.owned), known, event, stored=True)
-        for member, resources in (event.assignment or {}).items():
-            self._grant(now, member, resources, event)
+        if not (now.overruled and len(now.stored) > 1):  # else it may be the record of a proposal that came too late
+            for member, resources in (event.assignment or {}).items():
+                self._grant(now, member, resources, event)
 
     def _proposal(self, now: Round, event: Sync) -> None:
         """The first proposal counts: a leader's SyncGroup that reaches a stable group is ignored."""
         if now.stored or any(p.assignment for p in now.proposals):
+            now.overruled.append(event)
             return
         now.proposals.append(event)
         for member, resources in (event.assignment or {}).items():

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ...model.explore import Counterexample, Exploration, Verdict
+from ...model.exploration import Counterexample, Exploration, Verdict
 from .prose import count, line
 from .story import tell
 

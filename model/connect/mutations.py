@@ -116,7 +116,7 @@ _LEADER = (
         floor="reference",
         what="A second departure starts the delay anew.",
         breaks=("delay-counts-down",),
-        scenario="connect-departures",
+        scenario="connect-two-departures",
     ),
     Mutation(
         name="revoked-work-reassigned-at-once",

@@ -473,8 +473,8 @@ class Run:
 class Result:
     """What a search found.
 
-    ``verdicts``: a property holds, is violated, or is undecided because the search stopped (``why``); a goal is reached,
-    unreached or undecided. ``runs`` has the shortest counterexample or witness. ``depth`` counts steps from the first state.
+    ``verdicts``: a property holds, is violated, or is undecided because the search stopped (``why``) or its run isn't confirmed;
+    a goal is reached, unreached or undecided. ``runs`` has the shortest counterexample or witness. ``depth`` counts steps from the first state.
     ``overlooked`` bounds the probability that two different states had the same fingerprint.
     """
 
@@ -563,8 +563,9 @@ def search(
     ``properties`` must hold in every state (by default the system's safety), ``goals`` should hold in some state. The fewer are
     asked at once, the more bits can be dropped: the history that a property looks back on is what makes the state space large.
 
-    ``symmetry`` and ``reduction`` store fewer states (`symmetry.py`). Because a way found with ``reduction`` may be longer than
-    the shortest, what was found is then searched again without it, within the same bounds.
+    ``symmetry`` and ``reduction`` store fewer states (`symmetry.py`), except of a system that relates members to members (Connect):
+    that one is searched as it is. Because a way found with ``reduction`` may be longer than the shortest, what was found is then
+    searched again without it, within the same bounds.
 
     The search ends when every state was seen, when nothing is left to find out, after about ``max_states`` states, or before it
     would need more than ``max_memory`` bytes.
@@ -586,6 +587,8 @@ def search(
         budgets=budgets,
     )
     code = compile_system(system, size, asked | aimed, allowed)
+    if not (code.layout.symmetric_members and code.layout.symmetric_partitions):
+        symmetry = reduction = False
     confluent: frozenset[str] = frozenset()
     if reduction:
         twin = (0, 0) if any(instance is not None for instance in instances) else ()
@@ -611,7 +614,11 @@ def search(
         )
         paths |= shortest.paths
 
+    runs = {name: run_of(code, path) for name, path in paths.items()}
+
     def verdict(name: str) -> Verdict:
+        if name in runs and not runs[name].confirmed:
+            return "undecided"
         if name in found.paths:
             return "violated" if name in asked else "reached"
         if not found.complete:
@@ -627,7 +634,7 @@ def search(
         peak_bytes=found.peak_bytes,
         why=found.why,
         verdicts={name: verdict(name) for name in (*asked, *aimed)},
-        runs={name: run_of(code, path) for name, path in paths.items()},
+        runs=runs,
     )
 
 

@@ -421,7 +421,7 @@ class FencedStaysFenced(Monitor):
             return
         if event.error != NONE:
             yield Held()
-        elif group.is_doubtful(event.member):
+        elif event.member in group.doubtful:
             yield Unknown("whether a replacement was stored or taken back was not captured")
         elif precedes_for_sure(cause, event, self.settings):
             yield Broken(

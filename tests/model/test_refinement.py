@@ -24,7 +24,7 @@ from kipcheck.model.protocol.prove import prove
 from kipcheck.model.refinement import Refinement, protocol, refine
 from kipcheck.model.runs import Taken, due, picking, resting, unrest, walk
 from kipcheck.model.scenarios import SCENARIOS, lively
-from kipcheck.model.world import Faults, World, actions, step
+from kipcheck.model.world import Faults, World, actions, owned, step
 
 CONSUMERS = sorted(
     name
@@ -159,6 +159,24 @@ def test_a_superseded_join_is_outside_and_ends_the_matter() -> None:
     (outside,) = followed("lost-connection", list(steps)).outside
     assert outside.ends
     assert str(outside.act) == "wander c1#1"
+
+
+def test_a_commit_before_the_new_assignment_is_taken_over_is_outside() -> None:
+    """A static member that missed a generation has joined the next, and may commit in it what another owns since.
+
+    In the protocol only a settled client commits, so S5 does not speak of this.
+    """
+    steps = told(
+        "static-absent",
+        "start c1; poll c1; arrive c1; return c1; poll c1; arrive c1; advance; beat s1; arrive s1; return s1; pause s1; advance;"
+        "fire join -; return c1; arrive c1; store; return c1; poll c1; finish c1; resume s1; poll s1; arrive s1; advance; beat c1;"
+        "arrive c1; return c1; poll c1; arrive c1; return c1; return s1; arrive s1; arrive c1; store; return s1; commit s1; arrive s1",
+    )
+    run = list(steps)
+    outside = followed("static-absent", run).outside
+    assert {each.reason for each in outside} == {"a commit is accepted, but the assignment of the generation is not taken over yet"}
+    assert not any(each.ends for each in outside)
+    assert set(owned(run[-1].moved.world.client("s1"))) & set(owned(run[-1].moved.world.client("c1"))) == {"t-0"}
 
 
 def test_all_actions_and_guards_were_exercised() -> None:

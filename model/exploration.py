@@ -14,7 +14,7 @@ from ..spec.events import Event
 from ..spec.rules import RULES
 from . import explorer
 from .mutation import Floor
-from .mutations import REFERENCE, SCENARIOS
+from .mutations import MUTATIONS, PROTOCOL, REFERENCE, SCENARIOS
 
 if TYPE_CHECKING:
     from .protocol.language import System
@@ -29,6 +29,9 @@ Progress = Callable[[int, int], None]
 
 MEMORY = 8_000_000_000
 """Bytes that a search may allocate, unless told otherwise."""
+
+MAX_WORLDS = 200_000
+"""Worlds after which the search of a scenario stops, about 10 KB each."""
 
 SEARCHED = ("S1", "S2", "S4")
 """The promises of the consumer protocol that need no history, and are searched together."""
@@ -85,6 +88,47 @@ class Exploration:
         return not self.complete and not self.violated
 
 
+def explore(
+    scenario: str | None = None,
+    *,
+    mutate: str | None = None,
+    popular: str | None = None,
+    members: int = 2,
+    partitions: int = 2,
+    instances: Sequence[int | None] = (),
+    reorderings: int | None = None,
+    symmetry: bool = True,
+    max_states: int | None = None,
+    max_memory: int = MEMORY,
+    progress: Progress | None = None,
+) -> Exploration:
+    """Look for a run that breaks a promise.
+
+    Without a name: all states of the consumer protocol (`explore_protocol`). ``scenario``: runs of the reference world. ``mutate``: with
+    that defect, in its own scenario if none is named. ``popular``: the run that breaks a promise as people state it.
+
+    Raises KeyError for an unknown name, ValueError for a mutation that no scenario shows, ImportError without the ``prove`` extra.
+    """
+    if popular:
+        return explore_popular(popular, max_memory=max_memory, progress=progress)
+    if mutate and mutate not in MUTATIONS:
+        raise KeyError(mutate)
+    if mutate and not scenario and not (mutate in REFERENCE and REFERENCE[mutate].scenario) and mutate in PROTOCOL:
+        return explore_mutant(mutate, max_memory=max_memory, progress=progress)
+    if scenario or mutate:
+        worlds = max_states or MAX_WORLDS
+        return explore_scenario(scenario, mutation=mutate, reorderings=reorderings, max_states=worlds, progress=progress)
+    return explore_protocol(
+        members=members,
+        partitions=partitions,
+        instances=instances,
+        symmetry=symmetry,
+        max_states=max_states,
+        max_memory=max_memory,
+        progress=progress,
+    )
+
+
 # The reference floor.
 
 
@@ -93,7 +137,7 @@ def explore_scenario(
     *,
     mutation: str | None = None,
     reorderings: int | None = None,
-    max_states: int = 200_000,
+    max_states: int = MAX_WORLDS,
     progress: Progress | None = None,
 ) -> Exploration:
     """Runs of the reference world in a scenario of `SCENARIOS`, judged by the rules of `spec`.
