@@ -107,8 +107,8 @@ def search(
 ) -> Search:
     """Search a scenario for the first run in which one of ``rules`` finds anything; if None, any rule an error or a warning.
 
-    ``wanted`` says instead what kind of finding of these rules is looked for. ``mutation`` is switched on, and with it what it ``needs``. Stops undecided after ``max_worlds`` distinct worlds: that
-    bounds the memory, about 10 KB a world.
+    ``wanted`` says instead what kind of finding of these rules is looked for. ``mutation`` is switched on, and with it what it
+    ``needs``. Stops undecided after ``max_worlds`` distinct worlds: that bounds the memory, about 10 KB a world.
     """
     settings = replace(settings or SETTINGS, only=rules)
     wanted = wanted or (_any if rules is not None else _not_info)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from ..spec.rules import MONITORS, RULES
 from . import mutation_scenarios, scenarios
+from .assignors.mutations import LATENT as ABSENCE
 from .assignors.mutations import MUTATIONS as ASSIGNORS
 from .connect.mutations import MUTATIONS as CONNECT
 from .consumer.mutations import MUTATIONS as CONSUMER
@@ -28,8 +29,8 @@ REFERENCE: Mapping[str, Mutation] = MappingProxyType({m.name: m for m in (*COORD
 
 PROTOCOL: Mapping[str, Mutation] = MappingProxyType({m.name: m for theory in THEORIES.values() for m in theory.mutations.values()})
 
-PRESENT: Mapping[str, Mutation] = MappingProxyType({m.name: m for m in LATENT})
-"""What Kafka's coordinators do at present and the KIPs do not say: always on."""
+PRESENT: Mapping[str, Mutation] = MappingProxyType({m.name: m for m in (*LATENT, *ABSENCE)})
+"""What Kafka does at present and the KIPs do not say: always on."""
 
 MUTATIONS: Mapping[str, tuple[Mutation, ...]] = MappingProxyType(
     {name: tuple(floor[name] for floor in (REFERENCE, PROTOCOL) if name in floor) for name in (*REFERENCE, *PROTOCOL)}
@@ -165,7 +166,7 @@ def _mutations() -> Iterator[str]:
     yield ""
     yield from _table(PROTOCOL.values())
     yield ""
-    yield "## What the coordinators do at present"
+    yield "## What Kafka does at present"
     yield ""
     yield "Always on, in the reference model as in Kafka."
     yield ""
@@ -190,7 +191,9 @@ def _found(mutation: Mutation) -> str:
         return f"`{found.rule}` in {mutation.scenario} after {found.steps} steps{turns}{needs}"
     if mutation.name in CASES:
         return f"{_names(mutation.breaks)} in one assignment: {CASES[mutation.name]}"
-    return f"{_names(mutation.breaks)} as a warning" if mutation.breaks else f"nobody: {mutation.unseen}"
+    if mutation.breaks:
+        return f"{_names(mutation.breaks)} as a warning in {mutation.scenario}, without any defect"
+    return f"nobody: {mutation.unseen}"
 
 
 def _names(names: Iterable[str]) -> str:

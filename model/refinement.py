@@ -540,6 +540,8 @@ class _Simulation:
         elif parked or _completes(before, after):
             self.take("join_known", x)
         else:
+            if self.old and not _metadata(request).owned and self.of("request_generation", x) != self.of("owned_generation", x):
+                raise _Strayed("a client from before 3.4 without claims names no generation, so that nothing has changed")
             self.take("join_unchanged", x)
 
     def _propose(self, world: World, moved: World, request: SyncRequest) -> None:

@@ -202,25 +202,23 @@ class Coordinator:
 
     def _take_back(self, refused: Joined) -> None:
         """A replacement that could not be stored is undone: the JoinGroup is refused, and the old id holds the slot again."""
-        instance = refused.instance
-        cause = self.replacing.get(instance or "")
-        if instance is None or refused.member not in (None, "", cause.member if cause is not None else ""):
+        if refused.instance is None:
             return
-        self._unfence(instance)
-        if cause is not None and cause.old_member and cause.member:
-            self._replaced(instance)
+        self._unfence(refused.instance)
+        cause = self.replacing.get(refused.instance)
+        if cause is not None and cause.old_member and cause.member and refused.member in (None, "", cause.member):
+            self._replaced(refused.instance)
             self.replaced.pop(cause.old_member, None)
             self.members.pop(cause.member, None)
             self.members[cause.old_member] = cause
-            self.static[instance] = cause.old_member
+            self.static[refused.instance] = cause.old_member
 
     def _move_on(self) -> None:
         """A generation starts before a replacement is stored: should that fail, nobody is told that the old id has the slot again."""
-        for instance in list(self.replacing):
-            replaced = self._replaced(instance)
-            if replaced is not None and replaced.old_member:
-                self.replaced.pop(replaced.old_member, None)
-                self._unfence(instance)
+        for instance, replaced in self.replacing.items():
+            self.replaced.pop(replaced.old_member or "", None)
+            self._unfence(instance)
+        self.replacing.clear()
 
     def _unfence(self, instance: str) -> None:
         for member in [m for m in self.fenced if self.who.instances.get(m) == instance]:

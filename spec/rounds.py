@@ -97,6 +97,7 @@ class Seat:
     hole: bool = False
     join: Join | None = None
     joined: Joined | None = None
+    latest_join: Join | None = None
     claim: Claim | None = None
     grants: list[Grant] = field(default_factory=list[Grant])
     synced: list[Synced] = field(default_factory=list[Synced])
@@ -129,7 +130,7 @@ _GRANT_RANK: Mapping[type[Event], int] = {Synced: 0, Assignment: 1, Sync: 2}
 class Round:
     """One generation. ``listed`` are all member ids of it, None if no observer listed them.
 
-    ``proposals`` are the leader's assignments, ``overruled`` those that came when one had been proposed already.
+    ``proposals`` are the leader's assignments, ``overruled`` what it proposed otherwise after that.
     """
 
     epoch: int
@@ -545,7 +546,7 @@ class _Table:
 
     def _join(self, now: Round, member: str, join: Join) -> None:
         seat = self.seat(now, member, join)
-        seat.join = join
+        seat.join = seat.latest_join = join
         if join.owned is not None:
             generation = join.owned_generation if join.owned_generation is not None and join.owned_generation >= 0 else None
             seat.claim = Claim(frozenset(join.owned), generation, join, stored=False)
@@ -562,7 +563,9 @@ class _Table:
             return
         seat = self.seat(now, event.member, event)
         seat.joined = seat.joined or event
-        if parked and not (late and seat.join is not None):
+        if parked and late and seat.join is not None:
+            seat.latest_join = parked[-1]
+        elif parked:
             self._join(now, event.member, parked[-1])
         now.leader = event.leader or now.leader
         self._protocol(now, event.protocol)
@@ -590,8 +593,10 @@ class _Table:
 
     def _proposal(self, now: Round, event: Sync) -> None:
         """The first proposal counts: a leader's SyncGroup that reaches a stable group is ignored."""
-        if now.stored or any(p.assignment for p in now.proposals):
+        first = next((p for p in now.proposals if p.assignment), None)
+        if first is not None and first.assignment != event.assignment:
             now.overruled.append(event)
+        if first is not None or now.stored:
             return
         now.proposals.append(event)
         for member, resources in (event.assignment or {}).items():

@@ -19,10 +19,11 @@ def printed(command: str) -> list[str]:
     return [line.rstrip() for line in result.output.splitlines() if line.strip()]
 
 
-def test_the_first_screen_is_the_real_output(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", [r"\$ (kipcheck validate traces/\S+)", r"\$ (kipcheck explore --popular \S+)"])
+def test_the_examples_are_the_real_output(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "100")
-    (shown,) = re.findall(r"\$ (kipcheck validate traces/\S+)\n(.*?)```", README, re.DOTALL)
+    (shown,) = re.findall(command + r"\n(.*?)```", README, re.DOTALL)
     lines = [line.rstrip() for line in shown[1].splitlines() if line.strip() and line.strip() != "..."]
     real = iter(printed(shown[0]))
     assert len(lines) > 10

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ...model.exploration import Counterexample, Exploration, Verdict
 from .prose import count, line
-from .story import tell
+from .story import owners, tell
 
 _COLOUR: Mapping[Verdict, str] = {
     "holds": "green",
@@ -58,3 +58,6 @@ def _story(counterexample: Counterexample, console: Console) -> None:
         seconds = "" if event.ts is None else f"{event.ts / 1e6:.3f} s"
         grid.add_row(str(number), seconds, Text(sentence))
     console.print(grid)
+    for resource, members in owners(counterexample.events).items():
+        if len(members) > 1:
+            console.print(Text(f"Now {line(' and '.join(members))} both believe that they own {line(resource)}.", "bold"))

@@ -19,7 +19,6 @@ from ...spec.events import (
     Leave,
     Load,
     Lost,
-    Owned,
     Rebalance,
     Replace,
     Resources,
@@ -37,6 +36,29 @@ def tell(events: Iterable[Event]) -> Iterator[tuple[Event, str]]:
         sentence = _sentence(event)
         if sentence:
             yield event, line(sentence)
+
+
+def owners(events: Iterable[Event]) -> dict[str, list[str]]:
+    """Who believes to own each resource at the end: what members took, less what they gave up, lost or died with."""
+    owned: dict[str, list[str]] = {}
+    for event in events:
+        who = event.member or ""
+        match event:
+            case Assigned():
+                for resource in event.resources or ():
+                    owned.setdefault(resource, []).append(who)
+            case Revoked() | Lost():
+                _drop(owned, who, event.resources or ())
+            case Closed() | Crashed():
+                _drop(owned, who, tuple(owned))
+            case _:
+                pass
+    return {resource: members for resource, members in owned.items() if members}
+
+
+def _drop(owned: dict[str, list[str]], who: str, resources: Resources) -> None:
+    for resource in resources:
+        owned[resource] = [member for member in owned.get(resource, ()) if member != who]
 
 
 def _sentence(event: Event) -> str | None:
@@ -83,8 +105,6 @@ def _of_a_member(event: Event, who: str) -> str | None:
             return f"{who} gives up {_names(event.resources)}"
         case Lost() if event.resources:
             return f"{who} finds that it has lost {_names(event.resources)}"
-        case Owned() if event.resources:
-            return f"{who} owns {_names(event.resources)}"
         case Closed() | Crashed():
             return f"{who} {event.kind}"
         case Topics():

@@ -123,3 +123,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         scenario="first-by-name-joins-last",
     ),
 )
+
+LATENT: tuple[Mutation, ...] = (
+    Mutation(
+        name="orphan-of-an-absent-static-member",
+        floor="reference",
+        what="What is withheld from an absent static member is given to nobody when that returns: it has nothing to revoke, so nobody rejoins.",
+        history="all releases with KIP-345 and KIP-429",
+        unseen="An orphan shows in the follow-up generation, and here none follows until something else rebalances the group.",
+    ),
+    Mutation(
+        name="absent-static-member-keeps-old-claims",
+        floor="reference",
+        what="The claims of a static member that missed JoinGroup are those of its last one: what it was given since looks free.",
+        history="all releases with KIP-345 and KIP-429",
+        unseen="The rule excepts claims that an absent member left behind; its commits are refused, for its generation is over.",
+    ),
+)
+"""What the assignors really do with members that are away: always on, no switch."""

@@ -178,6 +178,7 @@ LATENT: tuple[Mutation, ...] = (
         "An absent static member is removed after the rebalance timeout, although its session timeout is longer.",
         "static-slot-held",
         history="since 2.8.1 and 3.0 (KAFKA-12890); reported as a warning",
+        scenario="static-misses-generation",
     ),
     _mutation(
         "full-group-refuses-static-return",

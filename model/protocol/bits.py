@@ -7,7 +7,7 @@ that swapping two members is swapping words.
 **Generations** are lags behind the current one. A lag saturates at ``lags``: of two generations that are both at least that
 old, none is less than the other and both are equal. Everything else is exact, and the state space is finite although
 generations, crashes and losses are unlimited. A relation indexed by generation keeps one row per lag; the saturated row is the
-union of the rows of all older generations, and a property that is about all generations is asked of the others only. What the code reaches is therefore the state space of a system in which all
+union of the rows of all older generations. What the code reaches is therefore the state space of a system in which all
 generations that are at least ``lags`` behind count as one; a counterexample is confirmed by replaying it with real generations.
 
 **Cone of influence.** A bit is stored only where a property, a guard, or a stored bit of a later state may read it: `_Liveness`
@@ -344,16 +344,6 @@ class Ground:
         if symbol in self.system.rigid and symbol is not self._oldest:
             return [(self.size.rigid[symbol.name][arguments], TRUE)]
         return [(value, self.circuit.atom(Atom(symbol.name, arguments, value))) for value in self.domain(symbol.result)]
-
-    def observed(self, node: Node) -> Literal:
-        """A closed formula that a search asks for; "for all generations" leaves out those that aren't told apart.
-
-        Of them the union is known, and what is true of each may be false of it: that two members are given nothing together.
-        """
-        if isinstance(node, Quantified) and node.kind == "forall" and self.size.lags:
-            domains = (range(self.size.lags) if variable.sort == self.lagged else self.domain(variable.sort) for variable in node.variables)
-            return self.circuit.all(self.formula(node.body, dict(zip(node.variables, values, strict=True))) for values in itertools.product(*domains))
-        return self.formula(node, {})
 
     # Steps.
 
@@ -836,7 +826,7 @@ def compile_system(
     """
     ground = Ground(system, size)
     circuit = ground.circuit
-    formulas = {name: ground.observed(formula) for name, formula in observed.items()}
+    formulas = {name: ground.formula(formula, {}) for name, formula in observed.items()}
     steps = list(ground.steps())
     condition = dict.fromkeys(ground.atoms(), TRUE)
     if not everything:

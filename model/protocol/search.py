@@ -20,7 +20,7 @@ from typing import Literal, Protocol
 
 from .bits import NEW, Code, Move, Size, compile_system
 from .interpreter import Function, Interpreter, Relation, State, Step
-from .language import BOOL, Node, Sort, System
+from .language import BOOL, TRUE, Node, Sort, System, lnot
 
 try:
     import numpy as np
@@ -460,8 +460,8 @@ Verdict = Literal["holds", "violated", "reached", "unreached", "undecided"]
 class Run:
     """A way from the first state, with real generations. ``states`` has one more than ``steps``.
 
-    ``confirmed``: the interpreter did it, guard by guard. It may fail to only where generations saturated; then the run ends
-    where it got stuck, and the verdict that it belongs to is one about the abstraction.
+    ``confirmed``: the interpreter did it, guard by guard, and says of its end what the search says. It may fail to only where
+    generations saturated; then the run ends where it got stuck, and what it belongs to is undecided.
     """
 
     states: tuple[State, ...]
@@ -474,8 +474,8 @@ class Result:
     """What a search found.
 
     ``verdicts``: a property holds, is violated, or is undecided because the search stopped (``why``) or its run isn't confirmed;
-    a goal is reached, unreached or undecided. ``runs`` has the shortest counterexample or witness. ``depth`` counts steps from the first state.
-    ``overlooked`` bounds the probability that two different states had the same fingerprint.
+    a goal is reached, unreached or undecided. ``runs`` has the shortest counterexample or witness. ``depth`` counts steps from
+    the first state. ``overlooked`` bounds the probability that two different states had the same fingerprint.
     """
 
     system: str
@@ -570,6 +570,8 @@ def search(
     The search ends when every state was seen, when nothing is left to find out, after about ``max_states`` states, or before it
     would need more than ``max_memory`` bytes.
 
+    What Connect's plans say is kept by generation, and is about plans in turn: search it with a number of ``generations``.
+
     Raises ValueError for a system or size that can't be compiled.
     """
     from .symmetry import Reduced, confluent_actions
@@ -614,7 +616,7 @@ def search(
         )
         paths |= shortest.paths
 
-    runs = {name: run_of(code, path) for name, path in paths.items()}
+    runs = {name: run_of(code, path, lnot(asked[name]) if name in asked else aimed[name]) for name, path in paths.items()}
 
     def verdict(name: str) -> Verdict:
         if name in runs and not runs[name].confirmed:
@@ -638,8 +640,8 @@ def search(
     )
 
 
-def run_of(code: Code, path: Sequence[tuple[int, ...]]) -> Run:
-    """The path with real generations, done again by the interpreter."""
+def run_of(code: Code, path: Sequence[tuple[int, ...]], goal: Node = TRUE) -> Run:
+    """The path with real generations, done again by the interpreter; confirmed if it ends where ``goal`` is true."""
     functions = code.functions(lambda truth: -int(truth))
     moves: list[list[Move]] = []
     for before, after in itertools.pairwise(path):
@@ -661,7 +663,7 @@ def run_of(code: Code, path: Sequence[tuple[int, ...]]) -> Run:
         states.append(interpreter.take(states[-1], step))
         steps.append(step)
         current += code.system.next_generation is not None and step.action == code.system.next_generation[0]
-    return Run(tuple(states), tuple(steps), confirmed=True)
+    return Run(tuple(states), tuple(steps), confirmed=interpreter.holds(goal, states[-1]))
 
 
 def _really(code: Code, move: Move, current: int) -> Iterator[Step]:

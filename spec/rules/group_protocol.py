@@ -241,11 +241,13 @@ class ProtocolCommonToMembers(Monitor):
         before: Mapping[Owner, Join] = self.offered if self.last == (now.epoch, now.generation - 1) else {}
         undone = self.undone.get((now.epoch, now.generation - 1), set[Owner]())
         before = {owner: offer for owner, offer in before.items() if owner not in undone}
-        offers = {owner: seat.join or (before.get(owner) if seat.joined is None else None) for owner, seat in now.seats.items()}
-        self.last, self.offered = now.key, {owner: offer for owner, offer in offers.items() if offer is not None}
-        for owner, offer in self.offered.items():
-            seat = now.seats[owner]
-            if not offer.protocols or not now.protocol:
+        self.last, self.offered = now.key, {}
+        for owner, seat in now.seats.items():
+            offer = seat.join or (before.get(owner) if seat.joined is None else None)
+            if offer is None or not offer.protocols:
+                continue
+            self.offered[owner] = seat.latest_join or offer
+            if not now.protocol:
                 continue
             if now.protocol in offer.protocols:
                 yield Held()

@@ -45,6 +45,27 @@ class Case:
 
 CASES = (
     Case(
+        defect="assignor-forgets-what-it-withheld",
+        topics={"t": 2},
+        members=(owner("c0", "t", "t-0", 5), owner("c1", "t", "", 5)),
+        broken=shares("c0 t-0", "c1"),
+        healthy=shares("c0 t-0", "c1 t-1"),
+    ),
+    Case(
+        defect="assignor-keeps-moving",
+        topics={"t": 2},
+        members=(owner("c0", "t", "t-0", 5), owner("c1", "t", "t-1", 5)),
+        broken=shares("c0", "c1 t-1"),
+        healthy=shares("c0 t-0", "c1 t-1"),
+    ),
+    Case(
+        defect="assignor-ignores-claims",
+        topics={"t": 2},
+        members=(owner("c0", "t", "t-1", 5), owner("c1", "t", "t-0", 5)),
+        broken=shares("c0", "c1"),
+        healthy=shares("c0 t-1", "c1 t-0"),
+    ),
+    Case(
         defect="assignor-skips-adjust",
         topics={"t": 2},
         members=(owner("c0", "t", "t-0 t-1", 5), owner("c1", "t", "", 5)),

@@ -137,6 +137,12 @@ def is_fenced(defects: Defects) -> str:
     return "; ".join([*talk.thrown, f"{talk.consumer.member_state.value} with {' '.join(owned(talk.consumer))}"])
 
 
+def hears_that_all_is_well(defects: Defects) -> str:
+    talk = member("t-0", defects=defects)
+    talk.beats("NONE")
+    return "join" if any(isinstance(request, JoinRequest) for _, request in talk.poll().requests) else "stays"
+
+
 HAND_OVER = "is told to join; joins with t-0 t-1; revoked t-0; owned t-1; joins with t-1; owned t-1 t-2"
 TABLE: dict[str, tuple[Callable[[Defects], str], str, str]] = {
     "reset-skips-join-prepare": (loses_its_id_while_joining, "lost t-0; join", "join t-0"),
@@ -175,6 +181,7 @@ TABLE: dict[str, tuple[Callable[[Defects], str], str, str]] = {
     ),
     "static-member-leaves-on-close": (closes_as_a_static_member, "revoked t-0; closed", "revoked t-0; closed; LeaveRequest"),
     "fenced-member-goes-on": (is_fenced, "FencedInstanceIdException; unjoined with t-0", "stable with t-0"),
+    "member-rejoins-with-every-heartbeat": (hears_that_all_is_well, "stays", "join"),
 }
 
 

@@ -36,6 +36,7 @@ OUTSIDE = {
     "a commit is accepted, but the client has moved on since",
     "a commit is accepted, but the assignment of the generation is not taken over yet",
     "a JoinGroup that its member has superseded is accepted",
+    "a client from before 3.4 without claims names no generation, so that nothing has changed",
     "a second, different proposal of one generation is stored",
     "a record holds a replacement that could not be stored by itself",
     "a replacement is undone after a rebalance has begun with it",
