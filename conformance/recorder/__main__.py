@@ -27,7 +27,7 @@ def record(kafka: Kafka, scenario: Scenario, out: Path) -> Path:
     with tempfile.TemporaryDirectory(prefix="kipcheck-") as name:
         directory = Path(name)
         with Crew() as crew:
-            stage = Stage(kafka, crew, directory, scenario.group(kafka.release.version))
+            stage = Stage(kafka, crew, directory, scenario.group(kafka.release.version), scenario.proxied)
             scenario.play(stage)
             capture = stage.finish()
         packed = directory / "packed"

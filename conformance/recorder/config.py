@@ -69,9 +69,13 @@ def offsets_partition(group: str) -> int:
     return (0 if signed == -(1 << 31) else abs(signed)) % OFFSETS_PARTITIONS
 
 
-def broker(*, port: int, controller_port: int) -> Properties:
-    """One node that is broker and controller, with short group timers and one copy of everything."""
-    return {
+def broker(*, port: int, controller_port: int, proxied: Mapping[str, tuple[int, int]]) -> Properties:
+    """One node that is broker and controller, with short group timers and one copy of everything.
+
+    ``proxied``: for each client behind a proxy the port of a listener of its own, and the port of the proxy, at which that listener
+    is advertised, so that the client comes back to its proxy whenever it connects.
+    """
+    properties = {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
@@ -84,6 +88,17 @@ def broker(*, port: int, controller_port: int) -> Properties:
         "group.min.session.timeout.ms": "1000",
         "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
         "offsets.topic.replication.factor": "1",
+    }
+    if not proxied:
+        return properties
+    names = {client.upper(): ports for client, ports in proxied.items()}
+    listeners = "".join(f",{name}://127.0.0.1:{own}" for name, (own, _) in names.items())
+    advertised = "".join(f",{name}://127.0.0.1:{proxy}" for name, (_, proxy) in names.items())
+    return properties | {
+        "listeners": properties["listeners"] + listeners,
+        "advertised.listeners": properties["advertised.listeners"] + advertised,
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ("PLAINTEXT", "CONTROLLER", *names)),
+        "inter.broker.listener.name": "PLAINTEXT",
     }
 
 

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar, cast
@@ -181,6 +181,10 @@ class Crew:
         program = Program(name, command, directory, errors)
         self._stack.callback(program.end)
         return program
+
+    def enter(self, context: AbstractContextManager[Result]) -> Result:
+        """Enters a context, and exits it when its turn comes."""
+        return self._stack.enter_context(context)
 
 
 def run(command: Sequence[str], directory: Path) -> str:

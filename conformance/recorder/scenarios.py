@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from .proxy import Api, Incident
 from .stage import Stage
 
 RANGE: Final = "org.apache.kafka.clients.consumer.RangeAssignor"
@@ -21,6 +22,8 @@ class Scenario:
     protocol: str
     expect: tuple[str, ...]
     play: Callable[[Stage], None]
+    proxied: tuple[str, ...] = ()
+    """The clients that reach the broker through a proxy."""
 
     def group(self, release: str) -> str:
         """The group that it is about; each release has its own, so that recordings can be validated together."""
@@ -30,12 +33,12 @@ class Scenario:
 SCENARIOS: Final[dict[str, Scenario]] = {}
 
 
-def scenario(protocol: str, *expect: str) -> Callable[[Callable[[Stage], None]], Callable[[Stage], None]]:
+def scenario(protocol: str, *expect: str, proxied: tuple[str, ...] = ()) -> Callable[[Callable[[Stage], None]], Callable[[Stage], None]]:
     """Registers the decorated function as a scenario of this protocol type."""
 
     def register(play: Callable[[Stage], None]) -> Callable[[Stage], None]:
         name = play.__name__.replace("_", "-")
-        SCENARIOS[name] = Scenario(name, (play.__doc__ or "").strip(), protocol, expect, play)
+        SCENARIOS[name] = Scenario(name, (play.__doc__ or "").strip(), protocol, expect, play, proxied)
         return play
 
     return register
@@ -149,6 +152,76 @@ def static_absent_in_rebalance(stage: Stage) -> None:
     stage.settle("c1", "c3")
     stage.join("c2", "orders", extra=_static("c2") | patient)
     stage.settle(*CLIENTS)
+    stage.let_work(1)
+
+
+def _give_to_c1_while_c2_is_late(stage: Stage, *topics: str, **owned: tuple[str, ...]) -> Incident:
+    """c2 owns all of orders; its next JoinGroup, returned here, is held up until c1 has joined without it and has its share."""
+    patient = {"session.timeout.ms": "45000", "max.poll.interval.ms": "6000", "metadata.max.age.ms": "1000"}
+    stage.join("c2", "orders", extra=_static("c2") | patient)
+    stage.settle("c2")
+    late = stage.hold("c2", Api.JOIN_GROUP)
+    stage.join("c1", *topics, extra=_static("c1") | patient)
+    stage.commit_when_revoked("c1")
+    stage.wait_for(late)
+    stage.settle_as(**owned)
+    return late
+
+
+def _let_both_work(stage: Stage, unheard: Incident) -> None:
+    """c2 owns a partition of c1, which has not heard of it; when it does, c2 is busy with what it has polled before."""
+    stage.wait_for(unheard)
+    stage.let_work(3)
+    stage.stop_polling("c2", 3)
+    stage.let_work(1.5)
+    stage.release(unheard)
+
+
+@scenario(
+    "consumer",
+    "in generation 2 orders-0 is given to c1, because c2 is a generation late",
+    "in generation 4 it is given to c2 and taken from c1, although c1 has claimed it with generation 2",
+    "both own it and commit it in generation 4; what c2 commits after c1 is less",
+    proxied=("c1", "c2"),
+)
+def static_late_claim(stage: Stage) -> None:
+    """The JoinGroup of a static member is a generation late; then connections break, and it joins again with what it had before."""
+    stage.topic("orders", 1)
+    late = _give_to_c1_while_c2_is_late(stage, "orders", c1=("orders-0",), c2=("orders-0",))
+    unanswered = stage.cut("c1", Api.JOIN_GROUP, "answer")
+    again = stage.hold("c1", Api.JOIN_GROUP)
+    unheard = stage.hold("c1", Api.SYNC_GROUP, "answer")
+    unsynced = stage.cut("c2", Api.SYNC_GROUP)
+    stage.release(late)
+    stage.wait_for(unanswered)
+    stage.wait_for(unsynced)
+    stage.wait_for_rebalance(3)
+    stage.release(again)
+    _let_both_work(stage, unheard)
+    stage.settle_as(c1=(), c2=("orders-0",))
+    stage.let_work(1)
+
+
+@scenario(
+    "consumer",
+    "in generation 2 orders-1 is given to c1, because c2 is a generation late",
+    "in generation 3 it is given to c2 and taken from c1, although the claim of c1 is newer",
+    "both own it and commit it in generation 3; what c2 commits after c1 is less",
+    proxied=("c1", "c2"),
+)
+def unequal_subscriptions_claim(stage: Stage) -> None:
+    """The JoinGroup of a static member is a generation late, while a topic grows to which only the other member subscribes."""
+    stage.topic("orders", 2)
+    stage.topic("payments", 1)
+    late = _give_to_c1_while_c2_is_late(stage, "orders", "payments", c1=("orders-1", "payments-0"), c2=("orders-0", "orders-1"))
+    noticed = stage.hold("c1", Api.JOIN_GROUP)
+    unheard = stage.hold("c1", Api.SYNC_GROUP, "answer")
+    stage.grow("payments", 3)
+    stage.wait_for(noticed)
+    stage.release(noticed)
+    stage.release(late)
+    _let_both_work(stage, unheard)
+    stage.settle("c1", "c2")
     stage.let_work(1)
 
 

@@ -17,6 +17,7 @@ from . import config
 from .config import Properties
 from .kafka import Kafka, MissingTool, format_storage, write_logging, write_properties
 from .processes import Callback, Crew, Program, RecordingError, free_ports, run, wait_for
+from .proxy import Api, Incident, Proxy, Side
 
 Kind: TypeAlias = Literal["java", "librdkafka", "connect"]
 QUIET_SECONDS: Final = 1.5
@@ -74,8 +75,8 @@ class Stage:
     Every move raises RecordingError if what it waits for does not happen. The caller's ``Crew`` ends whatever is left.
     """
 
-    def __init__(self, kafka: Kafka, crew: Crew, directory: Path, group: str) -> None:
-        """Starts the broker, and the program that makes topics; ``directory`` must be empty."""
+    def __init__(self, kafka: Kafka, crew: Crew, directory: Path, group: str, proxied: tuple[str, ...] = ()) -> None:
+        """Starts the broker, a proxy for each client in ``proxied``, and the program that makes topics; ``directory`` must be empty."""
         self._kafka = kafka
         self._crew = crew
         self._directory = directory
@@ -90,8 +91,11 @@ class Stage:
         self._callbacks: dict[str, list[Callback]] = {}
         self._starts: list[Start] = []
         self._steps: list[Step] = []
-        self._port, controller_port = free_ports(2)
-        self._broker_properties = config.broker(port=self._port, controller_port=controller_port)
+        self._port, controller_port, *pairs = free_ports(2 + 2 * len(proxied))
+        ports = dict(zip(proxied, zip(pairs[::2], pairs[1::2], strict=True), strict=True))
+        self._client_ports = {name: proxy_port for name, (_, proxy_port) in ports.items()}
+        self._proxies = {name: crew.enter(Proxy(*each)) for name, each in ports.items()}
+        self._broker_properties = config.broker(port=self._port, controller_port=controller_port, proxied=ports)
         backend = kafka.release.backend
         self._quiet = write_logging(directory / "tool-logging.properties", backend, config.QUIET_LOGS)
         self._client_logging = write_logging(directory / "client-logging.properties", backend, config.CLIENT_LOGS)
@@ -152,7 +156,8 @@ class Stage:
 
     def join(self, name: str, *topics: str, extra: Properties | None = None) -> None:
         """Starts the Java consumer ``name`` (again), subscribed to ``topics``; ``extra`` are its own properties."""
-        properties = config.consumer(port=self._port, group=self.group, client=name, extra=extra or {})
+        port = self._client_ports.get(name, self._port)
+        properties = config.consumer(port=port, group=self.group, client=name, extra=extra or {})
         arguments = [f"{key}={value}" for key, value in properties.items()]
         command = self._kafka.java("kipcheck.GroupMember", *arguments, logging=self._client_logging)
         self._start_member(name, "java", properties, command, topics)
@@ -183,6 +188,11 @@ class Stage:
         """Makes the application thread of ``name`` stop polling for so long; returns at once."""
         self._note(f"{name} stops polling for {seconds:g} s")
         self._running[name].send(f"sleep {seconds * 1000:.0f}")
+
+    def commit_when_revoked(self, name: str) -> None:
+        """From now on the application of ``name`` also commits its positions in onPartitionsRevoked."""
+        self._note(f"{name} commits in onPartitionsRevoked, too")
+        self._running[name].send("commit-when-revoked")
 
     def leave(self, name: str) -> None:
         """Closes a consumer, or stops a worker gracefully, and waits for its end."""
@@ -226,6 +236,10 @@ class Stage:
 
         self._settle(names, shared)
 
+    def settle_as(self, **owned: tuple[str, ...]) -> None:
+        """Waits until each of these members owns exactly this, and the group is quiet."""
+        self._settle(owned, lambda: all(self._running[name].owned == set(each) for name, each in owned.items()))
+
     def _settle(self, names: Iterable[str], condition: Callable[[], bool]) -> None:
         programs = [self._running[name] for name in names]
         since = time.monotonic()
@@ -248,6 +262,36 @@ class Stage:
         """Lets the group work undisturbed for a while, so that heartbeats and commits are recorded."""
         self._note(f"let the group work for {seconds:g} s")
         time.sleep(seconds)
+
+    # Connections, of members behind a proxy
+
+    def hold(self, name: str, api: Api, side: Side = "request") -> Incident:
+        """Lets the next such message of ``name``, once what was planned before it has happened, wait on its way until ``release``."""
+        return self._plan(Incident(name, side, api, "hold"))
+
+    def cut(self, name: str, api: Api, side: Side = "request") -> Incident:
+        """Breaks a connection of ``name`` at such a message, which does not arrive; other connections go on."""
+        return self._plan(Incident(name, side, api, "cut"))
+
+    def _plan(self, incident: Incident) -> Incident:
+        self._proxies[incident.client].plan(incident)
+        return incident
+
+    def wait_for(self, incident: Incident) -> None:
+        """Waits until the incident has happened."""
+        wait_for(f"{incident} to come", incident.happened.is_set, programs=[*self._running.values()])
+        self._note(f"{incident} {'is held up' if incident.kind == 'hold' else 'is lost, and its connection cut'}")
+
+    def release(self, held: Incident) -> None:
+        """Lets a message that is held up go on."""
+        self._note(f"{held} goes on")
+        held.released.set()
+
+    def wait_for_rebalance(self, generation: int) -> None:
+        """Waits until the coordinator has begun the rebalance that ends this generation."""
+        line = f"with old generation {generation} "
+        wait_for(f"a rebalance {line}", lambda: line in self._group_lines(), programs=[*self._running.values()])
+        self._note(f"generation {generation} ends")
 
     # Connect
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from ..events import NONE, Commit, Event, Heartbeat
 from ..results import Argument, Broken, Held, Outcome, Settings, Unknown, shown
@@ -147,6 +147,13 @@ def _belief(seat: Seat, resource: str, now: Round) -> Argument:
     return shown(event, says)
 
 
+TWO_GENERATIONS = "A cooperative hand-over takes two generations. Check the leader's assignor (KAFKA-14639, KAFKA-15170) and its version."
+OLD_CLAIM = (
+    "The new owner claimed it too, but no longer owned it. Consumers since 3.4 label a claim with the generation of their last JoinGroup "
+    "answer, also when they missed the SyncGroup; and with unequal subscriptions the leader ignores generations."
+)
+
+
 class RevokeBeforeReassign(Monitor):
     """Judged by what members claimed in JoinGroup and by what their own logs show they held, whichever was captured."""
 
@@ -161,7 +168,7 @@ class RevokeBeforeReassign(Monitor):
         exceptions=(
             "a claim that an absent static member left behind, or that another member's claim contests",
             "a claim under an eager protocol: it tells the assignor what was owned before",
-            "the new owner claims it too: claims are settled by the newest generation",
+            "the new owner claims it too, from the same or a newer generation, and nothing shows that its claim is wrong",
             "KIP-415 has a rule of its own",
         ),
         slice="resource",
@@ -174,17 +181,18 @@ class RevokeBeforeReassign(Monitor):
         for seat in now.seats.values():
             for resource, event in {**seat.taken, **_granted(seat)}.items():
                 taken.setdefault(resource, []).append((seat, event))
-        contested = Counter(r for seat in now.seats.values() if seat.claim is not None for r in seat.claim.owns)
+        settled = _settled(now, past)
         for seat in now.seats.values():
             claim = seat.claim if now.cooperative is not False and seat.claim is not None and _fresh(seat.claim, seat, now) else None
             if claim is None and (seat.hole or not seat.entered_with):
                 continue
             held = {} if seat.hole else self._believed(seat)
             if claim is not None:
-                held |= {r: claim.event for r in claim.owns if contested[r] == 1}
+                held |= {r: claim.event for r in claim.owns if settled.get(r) == seat.owner}
             wrong: dict[Owner, list[tuple[str, Event]]] = {}
             for resource in sorted(held):
-                takers = [t for t in taken.get(resource, ()) if now.apart(t[0], seat) and not _claims(t[0], resource)]
+                sure = settled.get(resource) == seat.owner
+                takers = [t for t in taken.get(resource, ()) if now.apart(t[0], seat) and not _may_claim(t[0], resource, sure)]
                 if takers and not _own_share(seat, resource):
                     taker, event = takers[0]
                     wrong.setdefault(taker.owner, []).append((resource, event))
@@ -220,7 +228,7 @@ class RevokeBeforeReassign(Monitor):
             resources=tuple(resources),
             message=f"{names(resources)} went from {label(giver)} to {label(taker)} within generation {now.generation}, before it was revoked.",
             argument=tuple(steps),
-            advice="A cooperative hand-over takes two generations. Check the leader's assignor (KAFKA-14639, KAFKA-15170) and its version.",
+            advice=OLD_CLAIM if taker.claim is not None and taker.claim.owns.intersection(resources) else TWO_GENERATIONS,
         )
 
 
@@ -231,8 +239,52 @@ def _fresh(claim: Claim, seat: Seat, now: Round) -> bool:
     return claim.generation == now.generation - 1 and (seat.instance is None or seat.rejoined)
 
 
-def _claims(seat: Seat, resource: str) -> bool:
-    return (seat.claim is not None and resource in seat.claim.owns) or resource in seat.entered_with
+def _settled(now: Round, past: Sequence[Round]) -> dict[str, Owner]:
+    """Who owns each claimed resource for sure: its only claimant, or the one whose true claim is the newest.
+
+    A claim names the generation that it dates from. It is false if that generation gave the resource to somebody else: Kafka's
+    consumers since 3.4 label an old claim so, when they missed their SyncGroup.
+    """
+    claims: dict[str, list[tuple[Owner, Claim]]] = {}
+    for seat in now.seats.values():
+        for resource in seat.claim.owns if seat.claim is not None else ():
+            claims.setdefault(resource, []).append((seat.owner, cast("Claim", seat.claim)))
+    settled: dict[str, Owner] = {}
+    for resource, made in claims.items():
+        if len(made) > 1:
+            made = [(owner, claim) for owner, claim in made if not _false(resource, owner, claim, now, past)]
+        if any(claim.generation is None for _, claim in made) and len(made) > 1:
+            continue
+        newest = max((claim.generation or 0 for _, claim in made), default=0)
+        owners = [owner for owner, claim in made if (claim.generation or 0) == newest]
+        if len(owners) == 1:
+            settled[resource] = owners[0]
+    return settled
+
+
+def _false(resource: str, owner: Owner, claim: Claim, now: Round, past: Sequence[Round]) -> bool:
+    """Whether the claim's generation, or the last one before it that had an assignment, gave the resource to others only."""
+    generation = claim.generation
+    for earlier in reversed(past):
+        if generation is None or earlier.epoch != now.epoch:
+            return False
+        if earlier.generation > generation:
+            continue
+        given = [seat.owner for seat in earlier.seats.values() if seat.given is not None and resource in seat.given.owns]
+        if given:
+            return owner not in given
+        without_assignment = bool(now.stored) and earlier.closed_by is not None and not earlier.effective
+        if earlier.generation != generation or not without_assignment:
+            return False
+        generation -= 1
+    return False
+
+
+def _may_claim(taker: Seat, resource: str, settled: bool) -> bool:
+    """Whether the taker's own claim counts, if it is not settled that another one does, or that it owned the resource before."""
+    if taker.claim is not None and resource in taker.claim.owns:
+        return not settled
+    return resource in taker.entered_with
 
 
 def _own_share(seat: Seat, resource: str) -> bool:
