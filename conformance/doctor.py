@@ -26,6 +26,9 @@ def tools() -> tuple[Tool, ...]:
         Tool("Python", platform.python_version(), "kipcheck itself"),
         Tool("Java", _asked("java", "-version"), "recording traces from real clusters"),
         Tool("Maven", _asked("mvn", "--version"), "recording traces from real clusters; tests marked kafka"),
+        Tool("Z3", _package("z3-solver"), "kipcheck prove: pip install 'kipcheck[prove]'"),
+        Tool("numpy", _package("numpy"), "kipcheck explore: pip install 'kipcheck[prove]'"),
+        Tool("cargo", _asked("cargo", "--version"), "comparing the explorer with Stateright in make bench"),
         Tool("pyarrow", _package("pyarrow"), "traces in Parquet: pip install 'kipcheck[spark]'"),
         Tool("confluent-kafka", _package("confluent-kafka"), "recording librdkafka groups"),
     )

@@ -1199,7 +1199,10 @@ _WORDS: Mapping[str, str] = {
         "usually told). False: a restart during a rebalance joins with no claims."
     ),
     "S4": "A client takes nothing new before it has given up what it must revoke (KIP-429; ConsumerCoordinator.onJoinComplete).",
-    "S5": "A commit is accepted only for a partition that the current generation assigns to the member that commits.",
+    "S5": (
+        "A settled client's commit is accepted only for a partition that the current generation assigns to it. (Between its SyncGroup "
+        "answer and the end of its callbacks a client may commit what it no longer owns: the broker asks for member and generation only.)"
+    ),
     "S6": "A SyncGroup that is answered carries the member's assignment of the generation that it asked for.",
     "S7": "Only members of a generation are assigned anything in it.",
     "S8": (

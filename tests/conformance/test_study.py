@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,3 +92,12 @@ class TestProve:
         assert run("prove", "--mutate", "both-ids-stay", "--seeds", "1").exit_code == 1
         harmless = run("prove", "--mutate", "take-before-revoke", "--seeds", "1")
         assert (harmless.exit_code, "harmless" in harmless.output) == (0, True)
+
+
+@pytest.mark.parametrize("command", [("explore",), ("prove",), ("explore", "--popular", "static-partitions-held-while-absent")])
+def test_without_the_extra_the_remedy_is_told(command: tuple[str, ...]) -> None:
+    hide = (
+        "import sys; sys.modules.update(z3=None, numpy=None, scipy=None, networkx=None); from kipcheck.conformance.cli import main; main()"
+    )
+    result = subprocess.run([sys.executable, "-c", hide, *command], capture_output=True, text=True, check=False)
+    assert (result.returncode, "pip install 'kipcheck[prove]'" in result.stderr) == (2, True), result.stderr
