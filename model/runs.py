@@ -1,6 +1,6 @@
 """Runs of the closed world: replayed, walked at somebody's choice, or left alone until they rest.
 
-A run is a list of acts. `walk` makes one, `replay` repeats one; `settle` and `quiet` follow the fair order in which
+A run is a list of acts. `walk` makes one, `replay` repeats one; `settling` and `resting` follow the fair order in which
 `actions` lists what is due. `unrest` says what keeps a world from the end that every run must come to.
 """
 
@@ -93,15 +93,12 @@ def _noting(choose: Choose, picks: list[int]) -> Choose:
     return noting
 
 
-def settle(world: World, choose: Choose = first, limit: int = 500) -> Moved:
-    """Like `quiet`, but only until nothing is due and there is no `unrest`, and at most ``limit`` acts."""
-    events: list[Event] = []
+def settling(world: World, choose: Choose = first, limit: int = 500) -> Iterator[Taken]:
+    """Like `resting`, but only until nothing is due and there is no `unrest`, and at most ``limit`` acts."""
     for taken in islice(resting(world, choose), limit):
         if not due(taken.before) and not unrest(taken.before):
             break
-        world = taken.moved.world
-        events.extend(taken.moved.events)
-    return Moved(world, tuple(events))
+        yield taken
 
 
 def quiet(world: World, choose: Choose = first, limit: int = 20_000) -> Moved:

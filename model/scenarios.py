@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from . import consumer
-from .acts import Start
+from .acts import Line, Start
 from .choice import Choose, first
 from .connect import worker
 from .connect.state import Protocol
 from .coordinator import NEW_4_0, Release, empty
-from .runs import settle
+from .runs import Taken, settling
 from .world import Client, Config, Faults, Menu, Moved, World, step
 
 GROUP = "orders"
@@ -50,12 +50,21 @@ class Scenario:
 
 
 def begin(world: World, running: Sequence[str], choose: Choose = first) -> Moved:
-    """Let each of ``running`` start and settle before the next one; the budget of ``world`` is untouched."""
-    moved = Moved(replace(world, faults=Faults(starts=len(running))))
-    for who in running:
-        moved = moved.then(step(moved.world, Start(who), choose))
-        moved = moved.then(settle(moved.world, choose))
+    """The end of `opening`, with all its events; the budget of ``world`` is untouched."""
+    moved = Moved(world)
+    for taken in opening(world, running, choose):
+        moved = moved.then(taken.moved)
     return replace(moved, world=replace(moved.world, faults=world.faults))
+
+
+def opening(world: World, running: Sequence[str], choose: Choose = first) -> tuple[Taken, ...]:
+    """Each of ``running`` starts and settles before the next one."""
+    steps: list[Taken] = []
+    for who in running:
+        before = replace(steps[-1].moved.world if steps else world, faults=Faults(starts=1))
+        steps.append(Taken(before, Line(Start(who)), step(before, Start(who), choose)))
+        steps.extend(settling(steps[-1].moved.world, choose))
+    return tuple(steps)
 
 
 EVERYTHING = Faults(

@@ -9,7 +9,6 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import islice
 from typing import Any
 
 import pytest
@@ -17,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kipcheck.model import consumer
-from kipcheck.model.acts import Crash, Line, Start, line
+from kipcheck.model.acts import Crash, Line, line
 from kipcheck.model.choice import Choose
 from kipcheck.model.explorer import mutated
 from kipcheck.model.protocol.prove import prove
 from kipcheck.model.refinement import Refinement, protocol, refine
-from kipcheck.model.runs import Taken, due, picking, resting, unrest, walk
-from kipcheck.model.scenarios import SCENARIOS, lively
-from kipcheck.model.world import Faults, World, actions, owned, step
+from kipcheck.model.runs import Taken, picking, resting, walk
+from kipcheck.model.scenarios import SCENARIOS, lively, opening
+from kipcheck.model.world import World, actions, owned, step
 
 CONSUMERS = sorted(
     name
@@ -68,15 +67,7 @@ def beginning(name: str, *, old: bool = False, defect: str = "") -> tuple[Taken,
     scenario = lively(SCENARIOS[name])
     world = mutated(scenario.world, defect) if defect else scenario.world
     world = replace(world, release=replace(world.release, new=not old))
-    run: list[Taken] = []
-    for who in scenario.running:
-        run.append(taken(replace(world, faults=Faults(starts=1)), Line(Start(who))))
-        for each in islice(resting(run[-1].moved.world), 500):
-            if not due(each.before) and not unrest(each.before):
-                break
-            run.append(each)
-        world = run[-1].moved.world
-    return tuple(run)
+    return opening(world, scenario.running)
 
 
 def settled(name: str, *, old: bool = False, defect: str = "") -> World:

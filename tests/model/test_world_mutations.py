@@ -109,6 +109,7 @@ TOLD = {
 """Defects that take more luck than a walk has: the scenario, and the run that shows it."""
 
 ELSEWHERE = {
+    "reset-skips-join-prepare": "does harm only together with trusts-every-claim: the explorer has the pair",
     "loser-becomes-owner": "takes three claims of three generations on one partition: the assignors' own tests have it",
     "departure-restarts-backoff": "takes a departure within the 40 ms of a back-off: the Connect leader's own tests have it",
 }
