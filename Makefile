@@ -6,8 +6,8 @@ STAMP  := $(VENV)/.installed
 
 .PHONY: demo test lint bench record lock clean
 
-demo: $(STAMP)           ## validate the bundled traces of real Kafka clusters and write a report
-	@$(BIN)/kipcheck validate traces/kafka-* --report html=report.html --report markdown=report.md
+demo: $(STAMP)           ## validate the bundled traces of real Kafka clusters and write a report; two of them show defects of Kafka (exit 1)
+	@$(BIN)/kipcheck validate traces/kafka-* --report html=report.html --report markdown=report.md || [ $$? -eq 1 ]
 
 test: $(STAMP)           ## all tests; those that need more than Python say so when they are skipped
 	$(BIN)/python -m pytest -n auto -q

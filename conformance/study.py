@@ -146,7 +146,7 @@ def _progress() -> Generator[Callable[[int, int], None]]:
 @click.option("--rule", metavar="ID", help="Only the promises that state this rule.")
 @click.option("--mutate", metavar="NAME", help="Prove a mutant: refuted by a run, or proved harmless.")
 @click.option("--seeds", type=click.IntRange(1, 20), default=3, show_default=True, help="Ask Z3 again with so many random seeds.")
-@click.option("--matrix", is_flag=True, help="Show every obligation: statement x action, with times.")
+@click.option("--matrix", is_flag=True, help="Show the auxiliary invariants in the matrix of obligations too.")
 def prove(rule: str | None, mutate: str | None, seeds: int, matrix: bool) -> None:
     """Prove the promises for any number of members, partitions and generations; what is only bounded says so.
 

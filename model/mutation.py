@@ -28,3 +28,12 @@ class Mutation:
     needs: tuple[str, ...] = ()
     reorderings: int = 0
     unseen: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How the explorer finds a mutation: by which rule, in how many steps of the script, after how many distinct worlds."""
+
+    rule: str
+    steps: int
+    worlds: int

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ..spec.events import NONE, Closed, Crashed, Event, Topics
 from . import consumer, coordinator, process
@@ -204,7 +204,7 @@ class World:
 
     @property
     def likeness(self) -> Hashable:
-        """What makes this world what it is; worked out once."""
+        """What makes this world what it is; worked out once, as is its hash."""
         if not self._likeness:
             sent = {c.connection: c.state.correlation for c in self.clients if c.state is not None}
             parts = self.clients, self.group, self.record, self.appends, self.strays
@@ -216,7 +216,9 @@ class World:
         return isinstance(other, World) and hash(self) == hash(other) and self.likeness == other.likeness
 
     def __hash__(self) -> int:
-        return hash(self.likeness)
+        if len(self._likeness) < 2:
+            self._likeness[:] = (self.likeness, hash(self.likeness))
+        return cast("int", self._likeness[1])
 
     def client(self, name: str) -> Client:
         return next(c for c in self.clients if c.name == name)

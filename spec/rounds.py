@@ -86,6 +86,7 @@ class Seat:
     ``named``: the coordinator or the leader named it, so its ids are real; a client's log may not know its member id.
     ``released`` maps what it gave up while in this generation, ``lost`` what it found it had lost. ``taken`` is what it
     took in this generation. ``rejoined`` shows the JoinGroup of this generation, ``active`` later signs of life in it.
+    ``join`` led to this generation, ``latest_join`` may have been granted since, without a rebalance.
     """
 
     owner: Owner
@@ -487,7 +488,9 @@ class _Table:
             case GenerationStarted():
                 now = self._place(event)
                 if now is not None:
-                    now.started = now.started or event
+                    if now.started is None:
+                        now.started = event
+                        self._forget_proposals(now, event)
                     now.leader = event.leader or now.leader
                     self._protocol(now, event.protocol)
                     self._list(now, event, event.members)
@@ -601,6 +604,14 @@ class _Table:
         now.proposals.append(event)
         for member, resources in (event.assignment or {}).items():
             self._grant(now, member, resources, event)
+
+    def _forget_proposals(self, now: Round, started: GenerationStarted) -> None:
+        """What was assigned before the generation started belongs to one of its number that a failover forgot; it was refused."""
+        early = {id(p) for p in now.proposals if p.ts is None or started.ts is None or p.ts < started.ts}
+        if early:
+            now.proposals = [p for p in now.proposals if id(p) not in early]
+            for seat in now.seats.values():
+                seat.grants = [grant for grant in seat.grants if id(grant.event) not in early]
 
     def _synced(self, event: Synced) -> None:
         now = self._place(event) if event.error == NONE else self._at(event)

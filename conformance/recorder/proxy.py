@@ -10,7 +10,7 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final, Literal, Self, TypeAlias
+from typing import BinaryIO, Final, Literal, Self, TypeAlias
 
 Side: TypeAlias = Literal["request", "answer"]
 HOST: Final = "127.0.0.1"
@@ -74,10 +74,10 @@ class Proxy:
                 incident.released.set()
             for each in (self._listener, *self._sockets):
                 _break(each)
+        self._listener.close()
         self._accepting.join()
         for thread in self._threads:
             thread.join()
-        self._listener.close()
 
     def plan(self, incident: Incident) -> None:
         """The incident befalls the first message of its kind after the incidents planned before it have happened."""
@@ -101,7 +101,7 @@ class Proxy:
                     return
                 self._sockets += client, broker
             asked: dict[bytes, int] = {}
-            answers = threading.Thread(target=self._pass_on, args=("answer", broker, client, asked), name="answers", daemon=True)
+            answers = threading.Thread(target=self._pass_on, args=("answer", broker, client, asked), name="proxied answers", daemon=True)
             answers.start()
             self._pass_on("request", client, broker, asked)
             answers.join()
@@ -109,15 +109,14 @@ class Proxy:
     def _pass_on(self, side: Side, source: socket.socket, sink: socket.socket, asked: dict[bytes, int]) -> None:
         """Until either end is closed. ``asked``: the api key of each correlation id that waits for its answer."""
         with suppress(OSError), source.makefile("rb") as frames:
-            while len(length := frames.read(4)) == 4:
-                frame = frames.read(int.from_bytes(length))
+            while frame := _read(frames):
                 if side == "request":
-                    api = asked[frame[4:8]] = int.from_bytes(frame[:2])
+                    api = asked[frame[8:12]] = int.from_bytes(frame[4:6])
                 else:
-                    api = asked.pop(frame[:4])
+                    api = asked.pop(frame[4:8])
                 if not self._passes(side, api):
                     break
-                sink.sendall(length + frame)
+                sink.sendall(frame)
         _break(source)
         _break(sink)
 
@@ -133,6 +132,13 @@ class Proxy:
             return False
         incident.released.wait()
         return True
+
+
+def _read(frames: BinaryIO) -> bytes:
+    """The next whole frame, with its length; nothing at the end of the connection."""
+    length = frames.read(4)
+    body = frames.read(int.from_bytes(length))
+    return length + body if body and len(body) == int.from_bytes(length) else b""
 
 
 def _break(connection: socket.socket) -> None:

@@ -238,7 +238,7 @@ class Stage:
 
     def settle_as(self, **owned: tuple[str, ...]) -> None:
         """Waits until each of these members owns exactly this, and the group is quiet."""
-        self._settle(owned, lambda: all(self._running[name].owned == set(each) for name, each in owned.items()))
+        self._settle(owned, lambda: all(self._running[name].owned == frozenset(each) for name, each in owned.items()))
 
     def _settle(self, names: Iterable[str], condition: Callable[[], bool]) -> None:
         programs = [self._running[name] for name in names]
@@ -266,11 +266,11 @@ class Stage:
     # Connections, of members behind a proxy
 
     def hold(self, name: str, api: Api, side: Side = "request") -> Incident:
-        """Lets the next such message of ``name``, once what was planned before it has happened, wait on its way until ``release``."""
+        """The next such message of ``name`` will wait on its way until ``release``. Incidents of a client happen in the order they are planned."""
         return self._plan(Incident(name, side, api, "hold"))
 
     def cut(self, name: str, api: Api, side: Side = "request") -> Incident:
-        """Breaks a connection of ``name`` at such a message, which does not arrive; other connections go on."""
+        """The next such message of ``name`` will be lost, and its connection break. Other connections go on."""
         return self._plan(Incident(name, side, api, "cut"))
 
     def _plan(self, incident: Incident) -> Incident:

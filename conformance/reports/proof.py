@@ -18,16 +18,18 @@ UNTOUCHED = "[dim]·[/dim]"
 
 
 def show_proof(proof: Proof, title: str, console: Console, *, matrix: bool) -> None:
-    """Print one proof. ``matrix``: a line for every statement, also the auxiliary invariants, and a column for every action."""
+    """Print one proof: its promises, and the matrix of obligations. ``matrix``: also the lines of the auxiliary invariants."""
     system = proof.system
     console.print(f"[bold]{escape(title)}[/bold]")
     for name in system.safety:
         worst = [row[name] for row in proof.matrix().values() if name in row]
+        if not worst:
+            continue
         mark = next((MARKS[result] for result in ("refuted", "unknown") if result in worst), MARKS["proved"])
         rules = ", ".join(system.rules.get(name, ()))
         console.print(f"  {mark} {name:<8} {escape(system.words.get(name, ''))}" + (f" [dim]{rules}[/dim]" if rules else ""))
-    if matrix:
-        console.print(_matrix(proof))
+    asked_of = {obligation.conjecture for obligation in proof.obligations}
+    console.print(_matrix(proof, [n for n in (*system.safety, *(system.invariants if matrix else ())) if n in asked_of]))
     seeds = len({obligation.seed for obligation in proof.obligations})
     asked = len(proof.obligations) // max(1, seeds)
     failed = sorted({(obligation.action, obligation.conjecture) for obligation in proof.failed})
@@ -44,7 +46,7 @@ def show_proof(proof: Proof, title: str, console: Console, *, matrix: bool) -> N
         console.print(f"    {escape(str(counterexample))}".replace("\n", "\n    "), soft_wrap=True)
 
 
-def _matrix(proof: Proof) -> Table:
+def _matrix(proof: Proof, names: Sequence[str]) -> Table:
     actions = [INITIALLY, *(action.name for action in proof.system.actions)]
     results = proof.matrix()
     seconds = _seconds(proof)
@@ -53,7 +55,7 @@ def _matrix(proof: Proof) -> Table:
     for number in range(len(actions)):
         table.add_column(_letter(number), justify="center")
     table.add_column("ms", justify="right")
-    for name in (*proof.system.safety, *proof.system.invariants):
+    for name in names:
         cells = (MARKS[results[a][name]] if name in results.get(a, {}) else UNTOUCHED for a in actions)
         table.add_row(name, *cells, f"{1000 * sum(seconds.get((a, name), 0.0) for a in actions):.0f}")
     total = [1000 * sum(s for (a, _), s in seconds.items() if a == action) for action in actions]

@@ -10,8 +10,6 @@ from ..mutation import Mutation
 from . import connect, consumer
 from .language import Node, System, distinct, exists, forall, land, lnot
 
-FAILOVER_MUTATIONS = frozenset({"replacement-not-written", "sync-answered-before-write"})
-
 
 @dataclass(frozen=True, slots=True)
 class Theory:
@@ -23,8 +21,8 @@ class Theory:
     mutations: Mapping[str, Mutation]
 
 
-def _named(mutations: tuple[Mutation, ...], *, failover: bool | None = None) -> Mapping[str, Mutation]:
-    return MappingProxyType({m.name: m for m in mutations if failover is None or (m.name in FAILOVER_MUTATIONS) is failover})
+def _named(mutations: tuple[Mutation, ...]) -> Mapping[str, Mutation]:
+    return MappingProxyType({m.name: m for m in mutations})
 
 
 THEORIES: Mapping[str, Theory] = MappingProxyType(
@@ -33,15 +31,23 @@ THEORIES: Mapping[str, Theory] = MappingProxyType(
         for theory in (
             Theory(
                 "consumer",
-                "cooperative consumers, dynamic and static (KIP-429, KIP-345)",
-                lambda mutations: consumer.consumer_protocol(mutations=mutations),
-                _named(consumer.MUTATIONS, failover=False),
+                "cooperative consumers, dynamic and static, coordinator failover; claims labelled with the generation that they date from",
+                lambda mutations: consumer.consumer_protocol(failover=True, unprompted=True, mutations=mutations),
+                _named(consumer.MUTATIONS),
             ),
             Theory(
-                "consumer-failover",
-                "the same, with the coordinator failing over at any time",
-                lambda mutations: consumer.consumer_protocol(failover=True, mutations=mutations),
-                _named(consumer.MUTATIONS, failover=True),
+                "consumer-since-3.4",
+                "the same with the labels of Kafka since 3.4: the generation of the last JoinGroup answer",
+                lambda mutations: consumer.consumer_protocol(failover=True, unprompted=True, reported="joined", mutations=mutations),
+                MappingProxyType({}),
+            ),
+            Theory(
+                "consumer-since-3.4-dynamic",
+                "the same without static members: with these labels only they own exclusively",
+                lambda mutations: consumer.consumer_protocol(
+                    static=False, failover=True, unprompted=True, reported="joined", mutations=mutations
+                ),
+                MappingProxyType({}),
             ),
             Theory(
                 "connect",

@@ -410,6 +410,8 @@ class JoinBarrier(Monitor):
         self.phase: _JoinPhase | None = None
         self.suspects: dict[str, Broken] = {}
         """Members dropped early, unless their removal shows up: brokers log it after what it caused."""
+        self.unasked: dict[str, tuple[GenerationStarted, Broken]] = {}
+        """Members listed without a JoinGroup, unless they are answered as if there was one: it was not captured."""
 
     def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
         if isinstance(event, GenerationStarted) and follows(event, group):
@@ -419,8 +421,10 @@ class JoinBarrier(Monitor):
             case Join() if event.member:
                 self.asked[event.member] = event
             case Joined() if event.member:
-                self.asked.pop(event.member, None)
+                asked, suspicion = self.asked.pop(event.member, None), self.unasked.get(event.member)
                 self.answered[event.member] = event
+                if asked is None and suspicion is not None and self._answered_for(event.member, suspicion[0]):
+                    del self.unasked[event.member]
             case GenerationStarted() if event.members is not None:
                 if self.phase is not None and (self.phase.ended.epoch, self.phase.ended.generation) == (event.epoch, event.generation):
                     yield from self._barrier(event, event.members, self.phase, group)
@@ -440,6 +444,7 @@ class JoinBarrier(Monitor):
 
     def end(self, past: Sequence[Round]) -> Iterator[Outcome]:
         yield from self.suspects.values()
+        yield from (broken for _, broken in self.unasked.values())
 
     def _gone(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
         owner = group.who.owner(event.member) if event.member else f"instance:{event.instance}"
@@ -488,7 +493,7 @@ class JoinBarrier(Monitor):
         if rejoined & phase.members.keys() and all(_at_one_place(event, join) for join in self.asked.values()):
             for member in dynamic:
                 if member in phase.members and member not in rejoined:
-                    yield Broken(
+                    broken = Broken(
                         epoch=event.epoch,
                         generation=event.generation,
                         members=(member,),
@@ -500,6 +505,8 @@ class JoinBarrier(Monitor):
                         ),
                         detail="listed",
                     )
+                    if self.unasked.setdefault(member, (event, broken))[0] is not event:
+                        yield broken
 
     def _answered_for(self, member: str, event: GenerationStarted) -> bool:
         answer = self.answered.get(member)
@@ -547,7 +554,7 @@ class RebalanceWithinTimeout(Monitor):
         clause="KIP-62, rebalance timeout",
         source="DelayedJoin, GroupMetadataManager.prepareRebalance",
         needs=("rebalance", "generation", "join"),
-        unknown_when="rebalance timeouts or time stamps were not captured",
+        unknown_when="the members, their rebalance timeouts or time stamps were not captured",
         exceptions=(
             "the timer starts anew while no member waits (only absent static members are left)",
             f"a timer may be up to {TIMER_SLACK_MS} ms late",
@@ -569,7 +576,7 @@ class RebalanceWithinTimeout(Monitor):
             case Rebalance():
                 self.waiting = dict.fromkeys(self._opener(event), event)
                 self.concerned = {group.who.owner(m) for m in (*group.members, *self.waiting)}
-                self.complete = group.complete
+                self.complete = group.complete or event.generation == 0
             case Join() if event.member:
                 self.waiting.setdefault(event.member, event)
                 self.concerned.add(group.who.owner(event.member))
@@ -591,12 +598,10 @@ class RebalanceWithinTimeout(Monitor):
     def _length(self, event: GenerationStarted, start: Rebalance, group: Coordinator) -> Iterator[Outcome]:
         known = group.rebalance_timeout_ms
         concerned = self.concerned | {group.who.owner(m) for m in (*group.members, *(event.members or ()))}
-        if concerned and not self.complete:
-            concerned |= known.keys()
         first = next((since for member, since in self.waiting.items() if member in (event.members or ())), None)
         took, waited = elapsed_ms(start, event), elapsed_ms(first, event)
-        if not concerned or took is None or any(owner not in known for owner in concerned):
-            yield Unknown("rebalance timeouts or time stamps were not captured")
+        if not self.complete or not concerned or took is None or any(owner not in known for owner in concerned):
+            yield Unknown("the members, their rebalance timeouts or time stamps were not captured")
             return
         bound = max(known[owner] for owner in concerned)
         took = min(took, waited) if waited is not None else took

@@ -26,14 +26,26 @@ SOURCES = {
 }
 """Before 3.9 the formatter prints no assignments (offsets.txt), so there it is no source of ownership."""
 
-KNOWN = {"static-absent-in-rebalance": {("static-slot-held", "warning")}}
-"""Promises that these releases are known not to keep."""
+KNOWN = {
+    "static-absent-in-rebalance": {("static-slot-held", "warning")},
+    "static-late-claim": {("revoke-before-reassign", "error")},
+    "unequal-subscriptions-claim": {("revoke-before-reassign", "error")},
+}
+"""Promises that these releases are known not to keep: traces/README.md says why."""
 
 Shares = dict[tuple[int, str], frozenset[str]]
 
 
 def name(path: Path) -> str:
     return f"{path.parent.name}/{path.name}"
+
+
+def known_errors(path: Path) -> set[str]:
+    return {rule for rule, severity in KNOWN.get(path.name, set()) if severity == "error"}
+
+
+def known_verdict(path: Path) -> Verdict:
+    return Verdict.VIOLATES if known_errors(path) else Verdict.CONFORMS
 
 
 def recording(path: Path) -> dict[str, object]:
@@ -64,12 +76,12 @@ def shares(history: list[Round]) -> Shares:
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=name)
-def test_a_healthy_cluster_raises_no_alarm(path: Path) -> None:
+def test_a_cluster_raises_no_alarm_but_for_what_is_known(path: Path) -> None:
     report = validate([str(path)])
     group = next(g for g in report.groups if g.group == recording(path)["group"])
     assert {(f.rule, f.severity) for g in report.groups for f in g.findings if f.severity != "info"} == KNOWN.get(path.name, set())
-    assert group.verdict is Verdict.CONFORMS
-    assert {g.verdict for g in report.groups} == {Verdict.CONFORMS}
+    assert group.verdict is known_verdict(path)
+    assert {g.verdict for g in report.groups if g is not group} <= {Verdict.CONFORMS}
     assert [i for i in report.inputs if i.problem or i.malformed] == []
 
 
@@ -94,11 +106,12 @@ def test_the_broker_log_counts_the_generations_that_the_clients_saw(path: Path) 
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=name)
-def test_dropping_any_file_makes_no_error(path: Path) -> None:
+def test_dropping_any_file_makes_no_error_but_what_is_known(path: Path) -> None:
     everything = captures(path, *(pattern for patterns in SOURCES.values() for pattern in patterns), "broker.log*")
     for dropped in everything:
         groups = check(assemble([c for c in everything if c is not dropped]))
-        assert [f.message for g in groups for f in g.findings if f.severity == "error"] == [], f"without {dropped.path}"
+        errors = [f.message for g in groups for f in g.findings if f.severity == "error" and f.rule not in known_errors(path)]
+        assert errors == [], f"without {dropped.path}"
 
 
 def test_the_recordings_check_most_promises() -> None:
@@ -124,7 +137,7 @@ def test_the_whole_folder_gives_each_its_verdict() -> None:
         assert (rule, verdicts[f"{rule}-violates"]) == (rule, breaks)
         assert (rule, verdicts[f"{rule}-conforms"]) == (rule, Verdict.CONFORMS)
     for path in RECORDED:
-        assert (path.name, verdicts[str(recording(path)["group"])]) == (path.name, Verdict.CONFORMS)
+        assert (path.name, verdicts[str(recording(path)["group"])]) == (path.name, known_verdict(path))
 
 
 def findings_table() -> str:

@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -36,6 +37,15 @@ def test_both_logging_libraries_are_told_the_same(files: tuple[config.LogFile, .
             assert file.path in values
             assert file.pattern in values
             assert all(api in values for api in file.only)
+
+
+def test_a_client_behind_a_proxy_has_a_listener_that_is_advertised_at_the_proxy() -> None:
+    plain = config.broker(port=1, controller_port=2, proxied={})
+    proxied = config.broker(port=1, controller_port=2, proxied={"c1": (3, 4)})
+    assert "listener.security.protocol.map" not in plain
+    assert proxied["listeners"] == plain["listeners"] + ",C1://127.0.0.1:3"
+    assert proxied["advertised.listeners"] == plain["advertised.listeners"] + ",C1://127.0.0.1:4"
+    assert proxied["listener.security.protocol.map"].split(",") == ["PLAINTEXT:PLAINTEXT", "CONTROLLER:PLAINTEXT", "C1:PLAINTEXT"]
 
 
 def test_machine_names_are_scrubbed_as_whole_words_longest_first() -> None:
@@ -105,6 +115,51 @@ def test_an_absent_static_member_was_removed_one_rebalance_timeout_after_a_join_
     ]
     began, removed = (datetime.fromisoformat(line[1:24].replace(",", ".")) for line in phases)
     assert timedelta(0) <= removed - began - timedelta(milliseconds=6000) < timedelta(milliseconds=500)
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.folder)
+@pytest.mark.parametrize(
+    ("scenario", "generation", "partition"), [("static-late-claim", 4, "orders-0"), ("unequal-subscriptions-claim", 3, "orders-1")]
+)
+def test_two_members_owned_and_committed_a_partition_in_one_generation(
+    scenario: str, generation: int, partition: str, release: config.Release
+) -> None:
+    trace = TRACES / release.folder / scenario
+    callbacks = json.loads((trace / "recording.json").read_text(encoding="utf-8"))["callbacks"]
+    given_up = next(each["at"] for each in callbacks["c1"] if each["event"] == "revoked" and partition in each["partitions"])
+    taken = max(each["at"] for each in callbacks["c2"] if each["event"] == "assigned" and each["at"] < given_up)
+    assert next(each["owned"] for each in callbacks["c2"] if each["at"] == taken) == [f"orders-{n}" for n in range(int(partition[-1]) + 1)]
+    assert datetime.fromisoformat(given_up) - datetime.fromisoformat(taken) > timedelta(seconds=3)
+
+    commits = [
+        (client, offset)
+        for client, label, partitions in accepted_commits(trace)
+        if label == generation
+        for name, offset in partitions.items()
+        if name == partition
+    ]
+    by_c1 = [client for client, _ in commits].index("c1")
+    assert {client for client, _ in commits[:by_c1]} == {client for client, _ in commits[by_c1 + 1 :]} == {"c2"}
+    assert commits[by_c1 + 1][1] < commits[by_c1][1]
+
+
+def accepted_commits(trace: Path) -> Iterator[tuple[str, int, dict[str, int]]]:
+    """Client, generation, and offset by partition of each commit that the coordinator took, in order."""
+    for line in gzip.decompress((trace / "request.log.gz").read_bytes()).decode().splitlines():
+        entry = json.loads(line[line.index("{") : line.rindex("}") + 1])
+        header, request, response = entry["requestHeader"], entry["request"], entry["response"]
+        if header["requestApiKeyName"] == "OFFSET_COMMIT":
+            errors = {each["errorCode"] for topic in response["topics"] for each in topic["partitions"]}
+            assert errors == {0}
+            yield (
+                header["clientId"],
+                request["generationIdOrMemberEpoch"],
+                {
+                    f"{topic['name']}-{each['partitionIndex']}": each["committedOffset"]
+                    for topic in request["topics"]
+                    for each in topic["partitions"]
+                },
+            )
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.folder)

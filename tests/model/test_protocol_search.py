@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 np = pytest.importorskip("numpy")
 
 from kipcheck.model.protocol.bits import compile_system  # noqa: E402
+from kipcheck.model.protocol.connect import connect_protocol  # noqa: E402
 from kipcheck.model.protocol.consumer import consumer_protocol  # noqa: E402
 from kipcheck.model.protocol.interpreter import Interpreter, State  # noqa: E402
 from kipcheck.model.protocol.search import (  # noqa: E402
@@ -217,6 +218,34 @@ def test_shortest_counterexamples(mutation: str, broken: str, instances: tuple[i
     assert len(run.steps) == steps
     interpreter = Interpreter(system, {"Member": 2, "Partition": 1, "Instance": 2, "Generation": steps})
     assert [interpreter.holds(formula, state) for state in run.states] == [True] * steps + [False]
+
+
+@pytest.mark.parametrize(
+    ("mutation", "broken", "generations", "steps"),
+    [("leader-gives-twice", "connect-exclusive-work", 3, 10), ("lost-work-given-at-once", "connect-lost-work-withheld", 4, 11)],
+)
+def test_connect_mutants_are_found(mutation: str, broken: str, generations: int, steps: int) -> None:
+    system = connect_protocol(mutations=frozenset({mutation}))
+    asked = {broken: system.safety[broken]}
+    result = search(system, members=2, partitions=1, generations=generations, properties=asked)
+    assert result.verdicts == {broken: "violated"}
+    assert result.runs[broken].confirmed
+    assert len(result.runs[broken].steps) == steps
+
+
+def test_connect_holds_in_every_state_of_three_generations() -> None:
+    result = search(connect_protocol(), members=2, partitions=1, generations=3)
+    assert result.complete
+    assert set(result.verdicts.values()) == {"holds"}
+    assert result.states == 145_126
+
+
+def test_plans_of_merged_generations_decide_nothing() -> None:
+    """Of old generations only the union of their plans is known: what it breaks is not confirmed."""
+    system = connect_protocol()
+    result = search(system, members=2, partitions=1, lags=1, properties={"once": system.safety["connect-granted-to-one"]})
+    assert result.verdicts == {"once": "undecided"}
+    assert not result.runs["once"].confirmed
 
 
 def test_goals_and_what_is_undecided() -> None:

@@ -369,3 +369,109 @@ def test_a_member_that_is_sent_away_does_not_wait() -> None:
     trace.join("", client="c3", **timeouts).add("joined", None, "c3-cc", client="c3", error="MEMBER_ID_REQUIRED")
     trace.at(46).expire("i1-aa").generation(2, [])
     assert broken(trace) == []
+
+
+def test_only_its_own_refusal_undoes_a_replacement() -> None:
+    """Found by the model: a third process of the instance is refused."""
+    trace = Trace().round(1, {"i1-aa": p(0), "c2": p(1)}).at(5).join("", None, instance="i1").replace(1, "i1-aa", "i1-bb")
+    trace.joined(1, "i1-bb", leader="c2").join("", None, instance="i1", protocols=["range"])
+    trace.add("joined", None, "", instance="i1", error="INCONSISTENT_GROUP_PROTOCOL").at(8).heartbeat(1, "i1-bb")
+    assert broken(trace) == []
+    assert broken(trace.heartbeat(1, "i1-aa")) == ["fenced-stays-fenced"]
+
+
+def test_a_replacement_is_undone_once() -> None:
+    """Found by the model: a broker tells of the undoing as of a replacement, before the JoinGroup is refused."""
+    trace = Trace().round(1, {"i1-aa": p(0), "c2": p(1)}).at(5).join("", None, instance="i1").replace(1, "i1-aa", "i1-bb")
+    trace.heartbeat(1, "i1-aa", "FENCED_INSTANCE_ID").replace(1, "i1-bb", "i1-aa")
+    trace.add("joined", None, "", instance="i1", error="NOT_COORDINATOR").at(8).heartbeat(1, "i1-aa").commit(1, "i1-aa", 0)
+    assert broken(trace) == []
+    assert broken(trace.at(10).heartbeat(1, "i1-bb")) == ["fenced-stays-fenced"]
+
+
+def test_a_replacement_may_be_undone_when_the_group_has_moved_on() -> None:
+    """Found by the model: the append fails after the next generation has started; nobody is told."""
+    trace = Trace().round(1, {"i1-aa": p(0), "c2": p(1)}).at(5).join("", None, instance="i1").replace(1, "i1-aa", "i1-bb")
+    trace.leave("c2").rebalance(1, "explicit LeaveGroup").generation(2, ["i1-bb"]).joined(2, "i1-bb")
+    trace.commit(1, "i1-aa", 0, error="FENCED_INSTANCE_ID").at(8).join("i1-aa").joined(2, "i1-aa").heartbeat(2, "i1-aa")
+    assert broken(trace) == []
+
+
+def test_a_full_group_sends_a_known_member_away() -> None:
+    """Found by the model: group.max.size members have rejoined when the last one comes; it may be a static member."""
+    trace = Trace().round(1, {"i1-aa": p(0), "c2": p(1)}).at(5).rebalance(1).join("c3").join("c4")
+    trace.join("i1-aa").joined(None, "i1-aa", error="GROUP_MAX_SIZE_REACHED").join("c2").joined(None, "c2", error="GROUP_MAX_SIZE_REACHED")
+    assert broken(trace.round(2, {"c3": p(0), "c4": p(1)})) == []
+
+
+def test_a_second_process_that_is_refused_offers_nothing() -> None:
+    """Found by the model: an instance waits with one offer when another process of it is refused with another."""
+    trace = Trace(protocol="range").round(1, {"i1-aa": p(0), "c2": p(1)}).at(5).rebalance(1).join("c2", protocols=["new"])
+    trace.join("", None, instance="i1", protocols=["new", "range"]).replace(1, "i1-aa", "i1-bb")
+    trace.join("", None, instance="i1", protocols=["range"]).add("joined", None, "", instance="i1", error="INCONSISTENT_GROUP_PROTOCOL")
+    trace.protocol = "new"
+    assert broken(trace.generation(2, ["c2", "i1-bb"]).joined(2, "c2", "i1-bb")) == []
+
+
+def test_an_absent_member_offers_what_its_last_process_offered() -> None:
+    """Found by the model: a static member returned with more protocols and is away when one of them is chosen."""
+    trace = Trace(protocol="range").round(1, {"i1-aa": p(0), "c2": p(1)}).at(5).join("", None, instance="i1", protocols=["range", "new"])
+    trace.replace(1, "i1-aa", "i1-bb").joined(1, "i1-bb", leader="c2").at(9).rebalance(1).join("c2", protocols=["new"]).at(70)
+    trace.protocol = "new"
+    assert broken(trace.generation(2, ["c2", "i1-bb"]).joined(2, "c2")) == []
+
+
+def test_a_replacement_that_is_undone_may_leave_its_protocols_behind() -> None:
+    """Found by the model: so do brokers before 4.0."""
+    trace = Trace(protocol="range").round(1, {"i1-aa": p(0), "c2": p(1)}).at(5).join("", None, instance="i1", protocols=["range", "new"])
+    trace.replace(1, "i1-aa", "i1-bb").add("joined", None, "", instance="i1", error="UNKNOWN_SERVER_ERROR")
+    trace.at(9).rebalance(1).join("c2", protocols=["new"]).at(70)
+    trace.protocol = "new"
+    assert broken(trace.generation(2, ["c2", "i1-aa"]).joined(2, "c2")) == []
+
+
+def test_a_group_may_empty_as_late_as_its_static_members_expire() -> None:
+    """Found by the model: two static members away, one expires after the other while nobody waits."""
+    timeouts = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 5_000}
+    trace = Trace().join("i1-aa", **timeouts).join("c2", **timeouts).generation(1, ["i1-aa", "c2"]).joined(1, "i1-aa", "c2")
+    trace.leave("c2").rebalance(1, "explicit LeaveGroup")
+    trace.join("", None, instance="i3", **timeouts).add("joined", None, "", instance="i3", error="INCONSISTENT_GROUP_PROTOCOL")
+    assert broken(trace.at(46).expire("i1-aa").generation(2, [])) == []
+
+
+def test_a_new_coordinator_knows_static_members_that_nobody_listed() -> None:
+    """Found by the model: after a failover only absent static members are left, and a dynamic one that is dropped."""
+    timeouts = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 5_000}
+    trace = Trace().join("i1-aa", **timeouts).join("c2", **timeouts).generation(1, ["i1-aa", "c2"]).joined(1, "i1-aa", "c2")
+    trace.sync(1, "c2", {"i1-aa": p(0), "c2": p(1)}).failover().add("load", 1).at(5).rebalance(1).at(10.1).expire("c2", "rebalance")
+    trace.join("c2", **timeouts).joined(None, "c2", error="UNKNOWN_MEMBER_ID")
+    assert broken(trace.at(50).expire("i1-aa").generation(2, [])) == []
+
+
+def test_the_record_of_a_second_assignment_counts_no_more_than_it() -> None:
+    """Found by the model: a leader assigns twice before the first assignment is stored; both records are stored."""
+    trace = Trace().join("c1").join("c2").generation(1, ["c1", "c2"]).joined(1, "c1", "c2").sync(1, "c1", {"c1": p(0), "c2": p(1)})
+    trace.join("c1").joined(1, "c1").sync(1, "c1", {"c1": p(1), "c2": p(0)}).stored(1, {"c1": p(0), "c2": p(1)}).synced(1, "c1", p(0))
+    assert broken(trace.stored(1, {"c1": p(1), "c2": p(0)})) == []
+
+
+def test_a_generation_that_starts_later_was_not_assigned_before() -> None:
+    """Found by the model: the answer to a SyncGroup of the generation that a failover forgot was not captured."""
+    trace = Trace().round(1, {"c1": p(0, 1)}).join("c1", p(0, 1), 1).join("c2").generation(2, ["c1", "c2"]).joined(2, "c1", "c2")
+    trace.failover().add("load", 1).sync(2, "c1", {"c1": p(0), "c2": p(1)}).rebalance(1).join("c3")
+    assert broken(trace.generation(2, ["c3"]).joined(2, "c3").sync(2, "c3", {"c3": p(0, 1)})) == []
+
+
+def test_an_answer_shows_the_request() -> None:
+    """Found by the model: a JoinGroup was not captured, its answer was."""
+    trace = Trace().round(1, {"c1": p(0), "c2": p(1)}).at(5).rebalance(1).join("c1").generation(2, ["c1", "c2"])
+    assert broken(trace) == ["join-barrier"]
+    assert broken(trace.joined(2, "c1").join("c2").joined(2, "c2")) == ["join-barrier"]
+    trace = Trace().round(1, {"c1": p(0), "c2": p(1)}).at(5).rebalance(1).join("c1").generation(2, ["c1", "c2"])
+    assert broken(trace.joined(2, "c1", "c2")) == []
+
+
+def test_a_join_phase_may_take_as_long_as_somebody_wants_who_was_not_seen() -> None:
+    """Found by the model: the capture starts when the group is there, with a static member."""
+    trace = Trace().heartbeat(1, "i1-aa").at(5).join("c2", rebalance_timeout_ms=5_000).rebalance(1).leave("c2").at(50).expire("i1-aa")
+    assert broken(trace.generation(2, [])) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from kipcheck.spec import Settings
@@ -388,7 +390,8 @@ class TestJoinBarrier:
             lambda t: t.at(10 + 60 - SKEW_S).generation(2, ["c1", "c3"]),
             lambda t: t.at(12).expire("c2", "session").generation(2, ["c1", "c3"]),
             lambda t: t.at(12).leave("c2").generation(2, ["c1", "c3"]),
-            lambda t: t.at(12).generation(2, ["c1", "c3"]).expire("c2", "rebalance"),
+            lambda t: t.at(12).generation(2, ["c1", "c3"]).expire("c2", "session"),
+            lambda t: t.at(12).joined(None, "c2", error="GROUP_MAX_SIZE_REACHED").generation(2, ["c1", "c3"]),
             lambda t: t.at(12).generation(2, ["c1", "c3"]).leave("c2"),
             lambda t: t.at(46).generation(2, ["c1", "c3"]),
             lambda t: t.join("c2").at(12).generation(2, ["c1", "c2", "c3"]),
@@ -399,6 +402,26 @@ class TestJoinBarrier:
     )
     def test_legal(self, then) -> None:  # type: ignore[no-untyped-def]
         assert broken(then(self.preparing("c1", "c3"))) == []
+
+    def test_the_rebalance_timer_must_not_fire_early(self) -> None:
+        (finding,) = promises(self.preparing("c1", "c3").at(12).expire("c2", "rebalance").generation(2, ["c1", "c3"]))
+        assert (finding.rule, finding.members, finding.generation) == (self.rule, ("c2",), 1)
+        assert "after 2000 ms although it had 60000 ms" in finding.message
+        assert broken(self.preparing("c1", "c3").at(12).generation(2, ["c1", "c3"]).expire("c2", "rebalance")) == [self.rule]
+        assert broken(self.preparing("c1", "c3").at(70 - SKEW_S).expire("c2", "rebalance").generation(2, ["c1", "c3"])) == []
+        assert broken(self.preparing("c1", "c3").at(70 - SKEW_S).generation(2, ["c1", "c3"]).expire("c2", "rebalance")) == []
+
+    @pytest.mark.parametrize(
+        "trace",
+        [
+            lambda s: s.preparing("c1", rebalance_timeout_ms=None),
+            lambda s: s.preparing("c1").join("c2", rebalance_timeout_ms=1_000),
+            lambda s: s.preparing("c1").add("gap"),
+            lambda s: s.preparing("c1").failover(),
+        ],
+    )
+    def test_what_the_rebalance_timer_is_judged_by(self, trace: Callable[[TestJoinBarrier], Trace]) -> None:
+        assert broken(trace(self).at(12).expire("c2", "rebalance")) == []
 
     def test_another_log_may_list_the_members_a_little_later(self) -> None:
         trace = self.preparing("c1", "c3").at(12).generation(2, None).at(12.1).generation(2, ["c1", "c3"])
@@ -563,6 +586,16 @@ class TestRebalanceWithinTimeout:
     def test_a_timeout_that_a_broker_may_have_ignored_counts(self) -> None:
         trace = self.preparing().join("c1", rebalance_timeout_ms=10_000).join("c2", rebalance_timeout_ms=10_000)
         assert broken(trace.at(60).generation(2, ["c1", "c2"])) == []
+
+    def test_whoever_was_waited_for_counts_although_it_expired(self) -> None:
+        trace = Trace(protocol="range").join("c1").join("c2", session_timeout_ms=10_000, rebalance_timeout_ms=120_000)
+        trace.generation(1, ["c1", "c2"]).joined(1, "c1", "c2").at(10).rebalance(1).join("c1").at(11).expire("c2").at(130)
+        assert broken(trace.generation(2, ["c1"])) == []
+
+    def test_whoever_opens_the_join_phase_waits(self) -> None:
+        trace = Trace(protocol="range").join("c1").join("i2-bb").generation(1, ["c1", "i2-bb"]).joined(1, "c1", "i2-bb").at(10).join("c1")
+        trace.rebalance(1, "Leader c1 re-joining group during Stable").at(100)
+        assert broken(trace.generation(2, ["c1", "i2-bb"])) == [self.rule]
 
     def test_all_timeouts_must_be_known(self) -> None:
         trace = self.preparing("c1").join("c3", rebalance_timeout_ms=None).at(110).expire("c2").generation(2, ["c1", "c3"])

@@ -63,6 +63,15 @@ class TestStaticAssignmentKept:
         other = Trace().joined(3, "i1-aa", "i2-bb").sync(3, "i1-aa", STATIC).replace(3, "i2-bb", "i2-cc").synced(3, "i2-cc", p(2))
         assert promises(other)[0].severity == "error"
 
+    def test_a_return_to_a_stable_group_for_sure_may_not_get_nothing(self) -> None:
+        trace = Trace().joined(3, "i1-aa", "i2-bb").sync(3, "i1-aa", STATIC).synced(3, "i1-aa", p(0, 1))
+        came = trace.at(20).replace(3, "i2-bb", "i2-cc").synced(3, "i2-cc", [])
+        assert [(f.rule, f.severity) for f in promises(came)] == [(self.rule, "error")]
+        seen = Trace().joined(3, "i1-aa", "i2-bb").sync(3, "i1-aa", STATIC).synced(3, "i1-aa", p(0, 1)).at(20).joined(3, "i2-cc")
+        assert [(f.rule, f.severity) for f in promises(seen.synced(3, "i2-cc", []))] == [(self.rule, "error")]
+        unseen = Trace().joined(3, "i1-aa", "i2-bb").sync(3, "i1-aa", STATIC).synced(3, "i1-aa", p(0, 1)).at(20).synced(3, "i2-cc", [])
+        assert [(f.rule, f.severity) for f in promises(unseen)] == [(self.rule, "warning")]
+
     def test_the_last_of_many_returns(self) -> None:
         trace = self.back(*p(2, 3)).replace(3, "i2-cc", "i2-dd").synced(3, "i2-dd", p(2))
         assert broken(trace) == [self.rule]
@@ -144,7 +153,7 @@ class TestStaticReturnNoRebalance:
     def test_the_request_alone_shows_the_return(self) -> None:
         asked = stable().join("", None, instance="i2")
         assert broken(asked.rebalance(3, self.for_it)) == [self.rule]
-        expired = stable().expire("i2-bb", "rebalance").join("", None, instance="i2").rebalance(3, None)
+        expired = stable().expire("i2-bb", "sync", pending=True).join("", None, instance="i2").rebalance(3, None)
         assert broken(expired) == []
         assert checked(self.rule, stable().join("", None, instance="i2").replace(3, "i2-bb", "i2-cc")) == 1
 
@@ -318,8 +327,9 @@ class TestStaticSlotHeld:
         return Trace().round(3, STATIC).at(4).heartbeat(3, "i2-bb").at(seconds).expire("i2-bb", reason, **fields)
 
     def test_a_session_lasts_its_timeout(self) -> None:
-        (finding,) = promises(self.expired(47.9))
-        assert (finding.rule, finding.severity, finding.generation) == (self.rule, "error", 3)
+        for reason in ("session", "rebalance"):
+            (finding,) = promises(self.expired(47.9, reason))
+            assert (finding.rule, finding.severity, finding.generation) == (self.rule, "error", 3)
         assert broken(self.expired(48)) == []
         assert checked(self.rule, self.expired(48)) == 1
         assert promises(self.expired(20, generation=3))[0].generation == 3
@@ -343,7 +353,6 @@ class TestStaticSlotHeld:
             ),
             lambda s: Trace().join("i1-aa").join("i2-bb").stored(3, STATIC).at(40).stored(3, STATIC).at(46).expire("i2-bb"),
             lambda s: Trace().join("i1-aa").join("i2-bb").stored(3, STATIC).at(40).rebalance(3).stored(4, {"i1-aa": p(0)}),
-            lambda s: s.expired(20, "rebalance"),
             lambda s: Trace().round(3, {"c1": p(0)}).expire("c1"),
             lambda s: Trace().generation(3, ["i2-bb"]).at(9).expire("i2-bb"),
             lambda s: Trace(clock=False).round(3, STATIC).expire("i2-bb"),
@@ -487,6 +496,13 @@ class TestFencedStaysFenced:
         assert broken(then(self.replaced())) == []
         assert checked(self.rule, then(self.replaced())) == times
 
+    def test_a_replacement_counts_once_it_is_stored(self) -> None:
+        unsure = Trace().round(3, STATIC).at(20).replace(3, "i2-bb", "i2-cc").at(22)
+        assert broken(unsure.heartbeat(3, "i2-bb")) == []
+        assert "stored or taken back" in why(self.rule, unsure)
+        unstable = Trace().round(3, STATIC).at(20).rebalance(3).replace(3, "i2-bb", "i2-cc").at(22)
+        assert broken(unstable.heartbeat(3, "i2-bb")) == [self.rule]
+
     def test_a_replacement_that_could_not_be_stored_is_taken_back(self) -> None:
         refused = Trace().round(3, STATIC).at(20).replace(3, "i2-bb", "i2-cc").heartbeat(3, "i2-bb", "FENCED_INSTANCE_ID")
         refused.add("joined", None, "", instance="i2", error="COORDINATOR_NOT_AVAILABLE").at(22)
@@ -501,8 +517,7 @@ class TestFencedStaysFenced:
         ],
     )
     def test_another_refusal_takes_nothing_back(self, joined: dict[str, object]) -> None:
-        trace = Trace().round(3, STATIC).at(20).replace(3, "i2-bb", "i2-cc").add("joined", **joined).at(22)  # type: ignore[arg-type]
-        assert broken(trace.heartbeat(3, "i2-bb")) == [self.rule]
+        assert broken(self.replaced().add("joined", **joined).heartbeat(3, "i2-bb")) == [self.rule]  # type: ignore[arg-type]
 
     def test_a_new_id_that_was_heard_of_since_is_not_taken_back(self) -> None:
         trace = self.replaced().heartbeat(3, "i2-cc").add("joined", None, "", instance="i2", error="INCONSISTENT_GROUP_PROTOCOL")

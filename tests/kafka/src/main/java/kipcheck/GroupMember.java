@@ -16,7 +16,7 @@ import org.apache.kafka.common.serialization.StringDeserializer;
  *
  * <p>Arguments are consumer properties, {@code key=value}. Commands, one a line:
  * {@code subscribe a,b} (again: changes the subscription), {@code sleep MILLIS} (the application stops polling),
- * {@code close} (also at the end of the input). Rebalance callbacks are reported as {@link Events} the moment they finish.
+ * {@code commit-when-revoked} (from now on, its positions in onPartitionsRevoked), {@code close} (also at the end of the input). Rebalance callbacks are reported as {@link Events} the moment they finish.
  */
 public final class GroupMember {
     private GroupMember() {}
@@ -25,7 +25,7 @@ public final class GroupMember {
         BlockingQueue<String[]> commands = Commands.read();
         try (var consumer = new KafkaConsumer<>(
                 Commands.properties(arguments), new StringDeserializer(), new StringDeserializer())) {
-            var listener = new Listener();
+            var listener = new Listener(consumer::commitSync);
             boolean subscribed = false;
             while (true) {
                 String[] command = subscribed ? commands.poll() : commands.take();
@@ -43,6 +43,7 @@ public final class GroupMember {
                         Thread.sleep(Long.parseLong(command[1]));
                         Events.say("awake");
                     }
+                    case "commit-when-revoked" -> listener.commits = true;
                     case "close" -> {
                         return;
                     }
@@ -57,6 +58,12 @@ public final class GroupMember {
     /** Keeps the set that the application believes it owns, from the callbacks alone. */
     private static final class Listener implements ConsumerRebalanceListener {
         private final Set<TopicPartition> owned = new HashSet<>();
+        private final Runnable commit;
+        private boolean commits;
+
+        Listener(Runnable commit) {
+            this.commit = commit;
+        }
 
         @Override
         public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
@@ -66,6 +73,9 @@ public final class GroupMember {
 
         @Override
         public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+            if (commits) {
+                commit.run();
+            }
             owned.removeAll(partitions);
             Events.say("revoked", partitions, owned);
         }
