@@ -30,16 +30,19 @@ def show_proof(proof: Proof, title: str, console: Console, *, matrix: bool) -> N
         console.print(f"  {mark} {name:<8} {escape(system.words.get(name, ''))}" + (f" [dim]{rules}[/dim]" if rules else ""))
     asked_of = {obligation.conjecture for obligation in proof.obligations}
     console.print(_matrix(proof, [n for n in (*system.safety, *(system.invariants if matrix else ())) if n in asked_of]))
+    console.print(f"  [dim]{_legend(_actions(proof))}[/dim]")
     seeds = len({obligation.seed for obligation in proof.obligations})
     asked = len(proof.obligations) // max(1, seeds)
     failed = sorted({(obligation.action, obligation.conjecture) for obligation in proof.failed})
     outcome = "all proved" if not failed else f"[red]{len(failed)} not proved[/red]"
     vacuous = [vacuity.action for vacuity in proof.vacuity if not vacuity.possible]
     possible = "every action can happen" if not vacuous else f"[red]impossible: {', '.join(vacuous)}[/red]"
+    others = len(system.safety) + len(system.invariants) - len(asked_of)
+    given = f", given the {others} other statements that `kipcheck prove` proves with them" if others else ""
     decidable = "decidable (EPR)" if not proof.cycle else f"[yellow]outside EPR: {' -> '.join(proof.cycle)}[/yellow]"
     console.print(
         f"  {asked} obligations ({len(system.actions)} actions, {len(system.safety)} promises, {len(system.invariants)} auxiliary "
-        f"invariants) x {seeds} seeds: {outcome}; {possible}; {decidable}; {proof.seconds:.1f} s of CPU"
+        f"invariants) x {seeds} seeds: {outcome}{given}; {possible}; {decidable}; {proof.seconds:.1f} s of CPU"
     )
     for counterexample in proof.counterexamples[:1]:
         console.print("  the first obligation that fails (a step from a state that perhaps nothing reaches):")
@@ -47,10 +50,10 @@ def show_proof(proof: Proof, title: str, console: Console, *, matrix: bool) -> N
 
 
 def _matrix(proof: Proof, names: Sequence[str]) -> Table:
-    actions = [INITIALLY, *(action.name for action in proof.system.actions)]
+    actions = _actions(proof)
     results = proof.matrix()
     seconds = _seconds(proof)
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), caption=_legend(actions), caption_justify="left")
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("statement", no_wrap=True)
     for number in range(len(actions)):
         table.add_column(_letter(number), justify="center")
@@ -61,6 +64,10 @@ def _matrix(proof: Proof, names: Sequence[str]) -> Table:
     total = [1000 * sum(s for (a, _), s in seconds.items() if a == action) for action in actions]
     table.add_row("ms", *(f"{ms:.0f}" for ms in total), f"{sum(total):.0f}")
     return table
+
+
+def _actions(proof: Proof) -> list[str]:
+    return [INITIALLY, *(action.name for action in proof.system.actions)]
 
 
 def _seconds(proof: Proof) -> dict[tuple[str, str], float]:

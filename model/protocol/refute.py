@@ -144,6 +144,42 @@ _SAME, _TWO = (0, 0), (0, 1)
 JOINED_BY_ANOTHER = (Step("start", (1,)), Step("join_new", (1,)), Step("rejoin", (0,)), Step("join_known", (0,)))
 """Client 1 joins, and 0 joins again."""
 
+MUTANTS: Mapping[str, Case] = {
+    case.mutation: case
+    for case in (
+        Case(mutation="assignor-skips-adjust", breaks="S2"),
+        Case(mutation="stale-claims-win", breaks="S8", instances=_TWO, generations=4, steps=16),
+        Case(mutation="older-claims-ignored", breaks="S8", generations=4, steps=18),
+        Case(mutation="both-ids-stay", breaks="S1", instances=_SAME, generations=2, founders=()),
+        Case(mutation="rejoin-before-revoked", breaks="S8", generations=4, steps=15),
+        Case(mutation="stale-join-delivered", breaks="S2", generations=4),
+        Case(mutation="laggard-kept", breaks="S2", generations=4),
+        Case(mutation="stale-sync-granted", breaks="S6", instances=_TWO, founders=()),
+        Case(mutation="stale-generation-commits", breaks="S5", instances=_TWO),
+        Case(mutation="stale-proposal-accepted", breaks="S3meta", instances=_TWO, generations=4),
+        Case(mutation="generation-falls", breaks="S14", onward=JOINED_BY_ANOTHER),
+        Case(mutation="retained-revoked", breaks="S15"),
+        Case(mutation="assigned-to-strangers", breaks="S7", founders=()),
+        Case(mutation="partition-assigned-twice", breaks="S1", generations=2, founders=()),
+        Case(mutation="restart-loses-assignment", breaks="S10", instances=_SAME, generations=2, founders=()),
+        Case(mutation="removed-id-readmitted", breaks="S11", instances=_SAME, generations=2, founders=()),
+        Case(mutation="absent-static-dropped", breaks="S12", instances=_TWO),
+        Case(mutation="replacement-not-written", breaks="S11", instances=_SAME, generations=2, founders=(), failover=True),
+        Case(mutation="sync-answered-before-write", breaks="S13", failover=True),
+    )
+}
+"""For each mutation of the consumer protocol that is not harmless, a property and where it breaks."""
+
+POPULAR: Mapping[str, Case] = {
+    case.breaks: case
+    for case in (
+        Case(breaks="S2mem", instances=_TWO, generations=4),
+        Case(breaks="S3lit", instances=_TWO, founders=()),
+        Case(breaks="S3all", instances=(0, 0, 1), founders=()),
+    )
+}
+"""For each popular promise of it that is false, where it breaks without any mutation."""
+
 _NOTHING: Mapping[str, Relation] = {"give": frozenset(), "shed": frozenset()}
 
 WITHHELD = (
@@ -190,28 +226,9 @@ REVOCATION_MISSED = (
 )
 """Worker 2 is told to stop its unit, and does not hear of it."""
 
-MUTANTS: Mapping[str, AnyCase] = {
+CONNECT_MUTANTS: Mapping[str, ConnectCase] = {
     case.mutation: case
     for case in (
-        Case(mutation="assignor-skips-adjust", breaks="S2"),
-        Case(mutation="stale-claims-win", breaks="S8", instances=_TWO, generations=4, steps=16),
-        Case(mutation="older-claims-ignored", breaks="S8", generations=4, steps=18),
-        Case(mutation="both-ids-stay", breaks="S1", instances=_SAME, generations=2, founders=()),
-        Case(mutation="rejoin-before-revoked", breaks="S8", generations=4, steps=15),
-        Case(mutation="stale-join-delivered", breaks="S2", generations=4),
-        Case(mutation="laggard-kept", breaks="S2", generations=4),
-        Case(mutation="stale-sync-granted", breaks="S6", instances=_TWO, founders=()),
-        Case(mutation="stale-generation-commits", breaks="S5", instances=_TWO),
-        Case(mutation="stale-proposal-accepted", breaks="S3meta", instances=_TWO, generations=4),
-        Case(mutation="generation-falls", breaks="S14", onward=JOINED_BY_ANOTHER),
-        Case(mutation="retained-revoked", breaks="S15"),
-        Case(mutation="assigned-to-strangers", breaks="S7", founders=()),
-        Case(mutation="partition-assigned-twice", breaks="S1", generations=2, founders=()),
-        Case(mutation="restart-loses-assignment", breaks="S10", instances=_SAME, generations=2, founders=()),
-        Case(mutation="removed-id-readmitted", breaks="S11", instances=_SAME, generations=2, founders=()),
-        Case(mutation="absent-static-dropped", breaks="S12", instances=_TWO),
-        Case(mutation="replacement-not-written", breaks="S11", instances=_SAME, generations=2, founders=(), failover=True),
-        Case(mutation="sync-answered-before-write", breaks="S13", failover=True),
         ConnectCase(mutation="leader-counts-running-work-as-new", breaks="connect-exclusive-work"),
         ConnectCase(mutation="leader-gives-before-revocation", breaks="connect-exclusive-work", founders=(0,), shares=(0,)),
         ConnectCase(mutation="leader-gives-twice", breaks="connect-exclusive-work", founders=(), shares=(0,)),
@@ -227,21 +244,18 @@ MUTANTS: Mapping[str, AnyCase] = {
         ConnectCase(mutation="worker-reports-before-stopping", breaks="connect-exclusive-work", founders=(0,), shares=(0,)),
     )
 }
-"""For each mutation that is not harmless, a property and where it breaks."""
+"""The same for the Connect protocol."""
 
-POPULAR: Mapping[str, AnyCase] = {
+CONNECT_POPULAR: Mapping[str, ConnectCase] = {
     case.breaks: case
     for case in (
-        Case(breaks="S2mem", instances=_TWO, generations=4),
-        Case(breaks="S3lit", instances=_TWO, founders=()),
-        Case(breaks="S3all", instances=(0, 0, 1), founders=()),
         ConnectCase(breaks="connect-work-runs-once", onward=WITHHELD),
         ConnectCase(breaks="connect-work-runs-once-in-the-group", workers=3, onward=WITHHELD),
         ConnectCase(breaks="connect-delay-survives-the-leader"),
         ConnectCase(breaks="connect-lost-work-always-waits", workers=3, founders=(0, 1, 2), shares=(1, 2), onward=REVOCATION_MISSED),
     )
 }
-"""For each popular promise that is false, where it breaks without any mutation."""
+"""The same for the Connect protocol."""
 
 MISLABELLED = Case(breaks="S8", instances=_TWO, generations=5, steps=22, reported="joined")
 """Where exclusive ownership breaks with static members whose claims name the generation of their last JoinGroup answer.
@@ -342,7 +356,7 @@ def judge(mutation: str, seeds: tuple[int, ...] = (0,)) -> Judgement:
     consumers, workers = ({known.name for known in system.MUTATIONS} for system in (consumer, connect))
     if mutation not in consumers | workers:
         raise KeyError(mutation)
-    case = MUTANTS.get(mutation)
+    case = MUTANTS.get(mutation) or CONNECT_MUTANTS.get(mutation)
     trace = None if case is None else refute(case)
     if trace is not None:
         return Judgement("refuted", case, trace)
@@ -354,6 +368,6 @@ def judge(mutation: str, seeds: tuple[int, ...] = (0,)) -> Judgement:
 
 def refute_popular(promise: str) -> Judgement:
     """What becomes of a popular promise of either system, without any mutation. Raises KeyError for another name."""
-    case = POPULAR[promise]
+    case = POPULAR.get(promise) or CONNECT_POPULAR[promise]
     trace = refute(case)
     return Judgement("open" if trace is None else "refuted", case, trace)

@@ -12,15 +12,19 @@ import pytest
 pytest.importorskip("z3")
 
 from kipcheck.model.protocol import connect, consumer
+from kipcheck.model.protocol import refute as cases
 from kipcheck.model.protocol.connect import connect_protocol
 from kipcheck.model.protocol.consumer import consumer_protocol
 from kipcheck.model.protocol.ground import Trace
 from kipcheck.model.protocol.interpreter import Interpreter, State, Step
 from kipcheck.model.protocol.language import System
 from kipcheck.model.protocol.narrate import narrate
-from kipcheck.model.protocol.refute import MUTANTS, POPULAR, carried_on, refute
+from kipcheck.model.protocol.refute import AnyCase, carried_on, refute
 from kipcheck.spec import check
 from kipcheck.spec.events import Event, Expire, Sync
+
+MUTANTS: Mapping[str, AnyCase] = {**cases.MUTANTS, **cases.CONNECT_MUTANTS}
+POPULAR: Mapping[str, AnyCase] = {**cases.POPULAR, **cases.CONNECT_POPULAR}
 
 BREAKS = {mutation.name: set(mutation.breaks) for mutation in (*connect.MUTATIONS, *consumer.MUTATIONS)}
 
