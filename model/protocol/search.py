@@ -109,8 +109,9 @@ class Exploration:
 class Visited:
     """A set of 64-bit fingerprints: open addressing with linear probing, a whole batch at a time.
 
-    A key's home is its top bits, so that a sorted batch walks the table once from front to back. Several different keys may be
-    written to one free slot; reading it back tells which of them is there, the others go on to the next slot.
+    A key's home is its top bits, so that a sorted batch walks the table once from front to back; most keys are known, and found at
+    home before anything is sorted. Several different keys may be written to one free slot; reading it back tells which of them is
+    there, the others go on to the next slot.
     """
 
     _FULL = 0.7
@@ -138,6 +139,10 @@ class Visited:
         """Add the keys (none is 0). Gives the first row of every key that is new, in the order of the rows."""
         if not keys.size:
             return np.empty(0, np.int64)
+        fresh = np.flatnonzero(self._slots[keys >> (64 - self._log2)] != keys)
+        if not fresh.size:
+            return fresh
+        keys = keys[fresh]
         order = np.argsort(keys)
         ordered = keys[order]
         starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
@@ -148,7 +153,7 @@ class Visited:
         new = first[self._place(distinct)]
         self.count += new.size
         new.sort()
-        return new
+        return fresh[new]
 
     def _place(self, keys: NDArray[np.uint64]) -> Mask:
         """Put distinct keys into the table; which of them were not there."""
