@@ -6,6 +6,7 @@ numpy, scipy, networkx and Z3: without them its functions raise ImportError with
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +20,7 @@ from .mutations import MUTATIONS, PROTOCOL, REFERENCE, SCENARIOS
 
 if TYPE_CHECKING:
     from .protocol.language import System
-    from .protocol.refute import Case
+    from .protocol.refute import AnyCase, Case, ConnectCase
     from .protocol.search import Progress as Searched
     from .protocol.search import Run
 
@@ -268,7 +269,7 @@ def explore_protocol(
         bytes=result.peak_bytes,
         complete=result.complete,
         why=_STOPPED.get(result.why, ""),
-        counterexample=None if broken is None else _searched(system, broken, result.runs[broken]),
+        counterexample=None if broken is None else _told(system, broken, result.runs[broken]),
     )
 
 
@@ -316,28 +317,73 @@ def _convergence(
 
 def explore_popular(name: str, *, max_memory: int = MEMORY, progress: Progress | None = None) -> Exploration:
     """The shortest run that breaks a promise as people state it; ``name`` is one of `systems.POPULAR`. Raises KeyError."""
-    from .protocol import refute
     from .protocol.systems import POPULAR
 
-    _, promise = POPULAR[name]
-    return _case(refute.POPULAR[promise], f"the promise as people state it, {name}", max_memory, progress)
+    return _case(POPULAR[name], f"the promise as people state it, {name}", max_memory, progress)
 
 
 def explore_mutant(mutation: str, *, max_memory: int = MEMORY, progress: Progress | None = None) -> Exploration:
     """The shortest run of a mutant of the protocol floor that breaks a promise.
 
-    Raises KeyError for an unknown mutation, and for one that is proved harmless (`proofs.prove_mutant` says so).
+    Raises KeyError for an unknown mutation, and ValueError for one that is proved harmless.
     """
     from .protocol import refute
+    from .protocol.systems import theory_of
 
-    return _case(refute.MUTANTS[mutation], f"mutant {mutation}", max_memory, progress)
+    theory = theory_of(mutation)
+    if theory is None:
+        raise KeyError(mutation)
+    case = refute.MUTANTS.get(mutation) or refute.CONNECT_MUTANTS.get(mutation)
+    if case is None:
+        raise ValueError(f"{theory.mutations[mutation].unseen} See kipcheck prove --mutate {mutation}")
+    return _case(case, f"mutant {mutation}", max_memory, progress)
+
+
+def _case(case: AnyCase, title: str, max_memory: int, progress: Progress | None) -> Exploration:
+    from .protocol.refute import Case
+
+    return _searched(case, title, max_memory, progress) if isinstance(case, Case) else _unrolled(case, title)
+
+
+def _unrolled(case: ConnectCase, title: str) -> Exploration:
+    """A short run that SAT finds on from a group that has formed; of Connect's states there are too many to search."""
+    from .protocol.narrate import narrate
+    from .protocol.refute import refute
+
+    began = time.process_time()
+    trace, system = refute(case), case.system
+    steps = len(trace.steps) if trace else None
+    return Exploration(
+        title=title,
+        floor="protocol",
+        bounds=f"{case.workers} workers, {len(case.shares)} unit{'s' * (len(case.shares) > 1)} of work, at most {case.steps} steps after they have formed a group",
+        statements=(
+            Statement(
+                kind="always",
+                name=case.breaks,
+                words=system.words[case.breaks],
+                rules=system.rules.get(case.breaks, ()),
+                verdict="undecided" if trace is None else "violated",
+                steps=steps,
+            ),
+        ),
+        states=0,
+        transitions=0,
+        depth=steps or case.steps,
+        seconds=time.process_time() - began,
+        complete=trace is not None,
+        why="" if trace else "no run so short breaks it",
+        counterexample=None
+        if trace is None
+        else Counterexample(breaks=case.breaks, script=tuple(map(str, trace.steps)), events=narrate(system, case.sizes, trace)),
+    )
 
 
 _NUMBERED = frozenset({"S14"})
 """Promises about the order of generations itself, which lags behind the current one can't show."""
 
 
-def _case(case: Case, title: str, max_memory: int, progress: Progress | None) -> Exploration:
+def _searched(case: Case, title: str, max_memory: int, progress: Progress | None) -> Exploration:
     from .protocol.search import search
 
     system = case.system
@@ -376,11 +422,11 @@ def _case(case: Case, title: str, max_memory: int, progress: Progress | None) ->
         bytes=result.peak_bytes,
         complete=result.complete or run is not None,
         why=_STOPPED.get(result.why, ""),
-        counterexample=None if run is None else _searched(system, case.breaks, run),
+        counterexample=None if run is None else _told(system, case.breaks, run),
     )
 
 
-def _searched(system: System, breaks: str, run: Run) -> Counterexample:
+def _told(system: System, breaks: str, run: Run) -> Counterexample:
     from .protocol.ground import Trace
     from .protocol.narrate import narrate
 

@@ -37,19 +37,21 @@ def show_exploration(found: Exploration, console: Console) -> None:
         rules = f" [{', '.join(statement.rules)}]" if statement.rules and statement.rules != (statement.name,) else ""
         table.add_row(Text(statement.kind, "dim"), line(statement.name), outcome, Text(line(statement.words + rules)))
     console.print(table)
-    unit = "state" if found.floor == "protocol" else "world"
-    memory = f", {found.bytes / 1e6:,.0f} MB" if found.bytes else ""
-    seen = "all of them" if found.complete and not found.violated else found.why or "up to the first that breaks it"
-    console.print(
-        f"{count(found.states, unit)} ({seen}), {found.transitions:,} steps between them, {found.depth} deep, "
-        f"{found.seconds:.1f} s of CPU{memory}"
-    )
+    console.print(f"{_searched(found)}, {found.seconds:.1f} s of CPU" + (f", {found.bytes / 1e6:,.0f} MB" if found.bytes else ""))
     if found.counterexample:
         _story(found.counterexample, console)
 
 
+def _searched(found: Exploration) -> str:
+    seen = "all of them" if found.complete and not found.violated else found.why or "up to the first that breaks it"
+    if not found.states:
+        return seen
+    unit = "state" if found.floor == "protocol" else "world"
+    return f"{count(found.states, unit)} ({seen}), {found.transitions:,} steps between them, {found.depth} deep"
+
+
 def _story(counterexample: Counterexample, console: Console) -> None:
-    console.print(f"\nThe shortest run that breaks [bold]{counterexample.breaks}[/bold], as an observer of everything sees it:")
+    console.print(f"\nThe shortest run found that breaks [bold]{counterexample.breaks}[/bold], as an observer of everything sees it:")
     grid = Table.grid(padding=(0, 2, 0, 1))
     grid.add_column(justify="right", style="dim")
     grid.add_column(style="dim", no_wrap=True)

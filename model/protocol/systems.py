@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ..mutation import Mutation
-from . import connect, consumer
+from . import connect, consumer, refute
 from .language import Node, System, distinct, exists, forall, land, lnot
 
 
@@ -109,14 +109,15 @@ GOALS: Mapping[str, Goal] = MappingProxyType(
 )
 """Of the consumer protocol."""
 
-POPULAR: Mapping[str, tuple[str, str]] = MappingProxyType(
+POPULAR: Mapping[str, refute.AnyCase] = MappingProxyType(
     {
-        "exclusive-ownership-by-membership": ("consumer", "S2mem"),
-        "static-partitions-held-while-absent": ("consumer", "S3lit"),
-        "static-partitions-held-across-restart": ("consumer", "S3all"),
-        "connect-delay-survives-the-leader": ("connect", "connect-delay-survives-the-leader"),
-        "connect-work-runs-once": ("connect", "connect-work-runs-once"),
-        "connect-work-runs-once-in-the-group": ("connect", "connect-work-runs-once-in-the-group"),
+        "exclusive-ownership-by-membership": refute.POPULAR["S2mem"],
+        "exclusive-ownership-since-3.4": replace(refute.MISLABELLED, breaks="S2"),
+        "static-partitions-held-while-absent": refute.POPULAR["S3lit"],
+        "static-partitions-held-across-restart": refute.POPULAR["S3all"],
+        "connect-delay-survives-the-leader": refute.CONNECT_POPULAR["connect-delay-survives-the-leader"],
+        "connect-work-runs-once": refute.CONNECT_POPULAR["connect-work-runs-once"],
+        "connect-work-runs-once-in-the-group": refute.CONNECT_POPULAR["connect-work-runs-once-in-the-group"],
     }
 )
-"""Promises as people state them that are false: the system, and the property that says so."""
+"""Promises as people state them that are false, and where they break."""
