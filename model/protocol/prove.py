@@ -128,18 +128,18 @@ def prove(system: System, seeds: Sequence[int] = (0, 1, 2), only: Collection[str
     obligations: list[Obligation] = []
     counterexamples: dict[tuple[str, str], Induction] = {}
     edges: set[tuple[Sort, Sort]] = set()
+    first = {name: substitute(goal, {}, system.initial) for name, goal in goals.items()}
     for seed in seeds:
-        first = {name: substitute(goal, {}, system.initial) for name, goal in goals.items()}
         obligations += _settled(translation, INITIALLY, system.axioms, first, seed, timeout)
-        for action in system.actions:
-            wanted = {name: weakest_precondition(action, goal) for name, goal in goals.items()}
-            wanted = {name: before for name, before in wanted.items() if before is not goals[name]}
-            premises = (*context, action.guard)
-            answers = _settled(translation, action.name, premises, wanted, seed, timeout)
-            obligations += answers
-            for formula in (*premises, *map(lnot, wanted.values())):
-                edges |= sort_edges(formula)
-            for answer in answers:
+    for action in system.actions:
+        wanted = {name: weakest_precondition(action, goal) for name, goal in goals.items()}
+        wanted = {name: before for name, before in wanted.items() if before is not goals[name]}
+        premises = (*context, action.guard)
+        for formula in (*premises, *map(lnot, wanted.values())):
+            edges |= sort_edges(formula)
+        for seed in seeds:
+            for answer in _settled(translation, action.name, premises, wanted, seed, timeout):
+                obligations.append(answer)
                 key = action.name, answer.conjecture
                 if answer.result == "refuted" and key not in counterexamples:
                     counterexamples[key] = _counterexample(
