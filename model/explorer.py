@@ -250,7 +250,7 @@ def _judge(node: _Node, settings: Settings, wanted: Wanted) -> Counterexample | 
 def _finding(events: Sequence[Event], settings: Settings, wanted: Wanted) -> Finding | None:
     if not events:
         return None
-    return next((f for result in check(events, settings) for f in result.findings if wanted(f)), None)
+    return next((f for result in check(events, settings, measure=False) for f in result.findings if wanted(f)), None)
 
 
 def _trimmed(path: Sequence[_Node], settings: Settings, wanted: Wanted) -> Counterexample:

@@ -55,6 +55,8 @@ def likeness(value: Any, now: int, sent: Mapping[str, int], own: int = 0) -> Has
     if kind in _PLAIN_TYPES:
         return value
     if kind is tuple:
+        if _PLAIN_TYPES.issuperset(map(type, value)):
+            return value
         return tuple([likeness(each, now, sent, own) for each in value])
     plan = _plan(kind)
     if plan is None:

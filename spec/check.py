@@ -17,19 +17,19 @@ WINDOW = 8
 """How many earlier rounds a monitor is handed; one that needs more keeps its own state."""
 
 
-def check(events: Iterable[Event], settings: Settings | None = None) -> tuple[GroupResult, ...]:
-    """Check a trace: one result per (cluster, group), ordered by name.
+def check(events: Iterable[Event], settings: Settings | None = None, *, measure: bool = True) -> tuple[GroupResult, ...]:
+    """Check a trace: one result per (cluster, group), ordered by name. Without ``measure`` nothing is said of the cost.
 
     Events may come in any order of observers; each observer's own events must be in its order, or carry its clock.
     """
     groups: dict[tuple[str, str], list[Event]] = {}
     for event in events:
         groups.setdefault((event.cluster, event.group), []).append(event)
-    return tuple(check_group(groups[key], settings) for key in sorted(groups))
+    return tuple(check_group(groups[key], settings, measure=measure) for key in sorted(groups))
 
 
-def check_group(events: Sequence[Event], settings: Settings | None = None) -> GroupResult:
-    """Check the events of one group."""
+def check_group(events: Sequence[Event], settings: Settings | None = None, *, measure: bool = True) -> GroupResult:
+    """Check the events of one group; see `check`."""
     settings = settings or Settings()
     seen, events = len(events), lives(distinct(events))
     cluster, group = events[0].cluster, events[0].group
@@ -50,7 +50,7 @@ def check_group(events: Sequence[Event], settings: Settings | None = None) -> Gr
         tallies[monitor.rule.id].add(monitor.end(history[-WINDOW:]))
     results = {rule: tally.result(events) for rule, tally in tallies.items()}
     findings = [f for tally in tallies.values() for f in tally.findings(cluster, group)]
-    measured = metrics(events, history, settings)
+    measured = metrics(events, history, settings) if measure else {}
     return GroupResult(
         cluster=cluster,
         group=group,
@@ -59,7 +59,7 @@ def check_group(events: Sequence[Event], settings: Settings | None = None) -> Gr
         rules=results,
         metrics=measured,
         findings=tuple(findings),
-        advice=advice(events, history, measured),
+        advice=advice(events, history, measured) if measure else (),
         events=seen,
     )
 
