@@ -37,6 +37,12 @@ def _plan(kind: type) -> tuple[tuple[str, How], ...] | None:
     return tuple((f.name, _how(kind, f.name)) for f in fields(kind) if f.name not in _LABELS)
 
 
+@cache
+def _plain(kind: type) -> bool:
+    """Whether values of this type are compared as they are."""
+    return kind is not tuple and (kind in _PLAIN_TYPES or _plan(kind) is None)
+
+
 def _how(kind: type, name: str) -> How:
     if name == "correlation":
         return "number"
@@ -52,15 +58,13 @@ def _how(kind: type, name: str) -> How:
 def likeness(value: Any, now: int, sent: Mapping[str, int], own: int = 0) -> Hashable:
     """What makes ``value`` what it is. ``sent`` counts the requests per open connection, ``own`` those of the client in hand."""
     kind = cast("type[object]", type(value))
-    if kind in _PLAIN_TYPES:
+    if _plain(kind):
         return value
     if kind is tuple:
-        if _PLAIN_TYPES.issuperset(map(type, value)):
+        if all(map(_plain, map(type, value))):
             return value
         return tuple([likeness(each, now, sent, own) for each in value])
-    plan = _plan(kind)
-    if plan is None:
-        return value
+    plan = _plan(kind) or ()
     match kind.__name__:
         case "Address":
             return (value.process.partition("#")[0], sent[value.process] - value.correlation) if value.process in sent else None
@@ -78,7 +82,7 @@ def likeness(value: Any, now: int, sent: Mapping[str, int], own: int = 0) -> Has
     for name, how in plan:
         at = getattr(value, name)
         if how == "as it is":
-            parts.append(at if type(at) in _PLAIN_TYPES else likeness(at, now, sent, own))
+            parts.append(at if _plain(cast("type[object]", type(at))) else likeness(at, now, sent, own))
         elif at is None:
             parts.append(None)
         elif how == "ahead":
