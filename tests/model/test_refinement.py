@@ -106,15 +106,14 @@ def told(name: str, script: str, *, defect: str = "") -> Iterator[Taken]:
 
 @settings(max_examples=150, derandomize=True, deadline=None, database=None)
 @given(name=st.sampled_from(CONSUMERS), old=st.booleans(), data=st.data())
-def test_every_run_has_its_counterpart(name: str, old: bool, data: st.DataObject) -> None:
+def every_run(name: str, old: bool, data: st.DataObject) -> None:
     def choose(what: str, options: Sequence[Any], /) -> Any:
         return options[data.draw(st.integers(0, len(options) - 1))] if len(options) > 1 else options[0]
 
     followed(name, list(walk(settled(name, old=old), choose, data.draw(st.sampled_from((40, 80, 120)), "length"))), old=old)
 
 
-@pytest.mark.parametrize("name", CONSUMERS)
-def test_every_scenario_has_its_counterpart(name: str) -> None:
+def every_scenario(name: str) -> None:
     """The fair schedule, to the rest, and random ones."""
     followed(name, list(resting(settled(name))))
     for number in range(12):
@@ -171,10 +170,12 @@ def test_a_commit_before_the_new_assignment_is_taken_over_is_outside() -> None:
     assert set(owned(run[-1].moved.world.client("s1"))) & set(owned(run[-1].moved.world.client("c1"))) == {"t-0"}
 
 
-def test_all_actions_and_guards_were_exercised() -> None:
-    """By the runs of the tests before."""
-    if total.steps < 10_000:
-        pytest.skip("needs the runs of the other tests of this file")
+def test_every_run_has_its_counterpart_and_all_actions_and_guards_are_exercised() -> None:
+    every_run()
+    for name in CONSUMERS:
+        every_scenario(name)
+    test_a_number_that_is_used_again_stands_for_its_lost_generation()
+    test_claims_of_a_lost_generation_are_those_of_its_namesake()
     report = total.report()
     assert set(total.uncovered()) <= NEVER, report
     assert len(total.outside) < 0.005 * total.steps, report
