@@ -166,12 +166,16 @@ class Grounding:
 
 
 class Unrolling:
-    """All runs of a system from one state. ``steps`` counts those unrolled so far."""
+    """All runs of a system from one state. ``steps`` counts those unrolled so far.
+
+    It has a Z3 context of its own: which of several runs is found does not depend on what Z3 was asked before.
+    """
 
     def __init__(self, system: System, sizes: Mapping[Sort, int], start: State) -> None:
         self.system, self.sizes, self.start = system, dict(sizes), start
         self._interpreter = Interpreter(system, sizes)
-        self._solver = z3().SolverFor("QF_FD")
+        self._context = z3().Context()
+        self._solver = z3().SolverFor("QF_FD", ctx=self._context)
         rigid = {symbol.name for symbol in system.rigid}
         symbols = [symbol for symbol in (*system.rigid, *system.state) if symbol.name in start]
         self._rigid = {key: value for key, value in self._known(symbols).items() if key[0].name in rigid}
@@ -183,6 +187,9 @@ class Unrolling:
     @property
     def steps(self) -> int:
         return len(self._taken)
+
+    def _atom(self, name: str) -> Literal:
+        return z3().Bool(name, self._context)
 
     def _known(self, symbols: Iterable[Symbol]) -> dict[tuple[Symbol, Point], Any]:
         atoms: dict[tuple[Symbol, Point], Any] = {}
@@ -202,7 +209,7 @@ class Unrolling:
         changes: dict[tuple[Symbol, Point], list[tuple[Literal, Any]]] = {}
         for action in self.system.actions:
             havoc = {
-                symbol: {point: z3().Bool(f"{at}:{symbol.name}{point}") for point in self._interpreter.points(symbol.sorts)}
+                symbol: {point: self._atom(f"{at}:{symbol.name}{point}") for point in self._interpreter.points(symbol.sorts)}
                 for symbol in action.havoc
             }
             chosen = {(symbol, point): atom for symbol, atoms in havoc.items() for point, atom in atoms.items()}
@@ -214,7 +221,7 @@ class Unrolling:
                 guard = ground.formula(action.guard, environment)
                 if guard is False:
                     continue
-                taken = z3().Bool(f"{at}:{action.name}{arguments}")
+                taken = self._atom(f"{at}:{action.name}{arguments}")
                 self._solver.add(z3().Implies(taken, conjunction((guard, *(map(negation, earlier) if starts_generation else ())))))
                 earlier.append(guard)
                 instances.append((taken, action.name, arguments, {symbol.name: atoms for symbol, atoms in havoc.items()}))
@@ -238,7 +245,7 @@ class Unrolling:
         changes = [(taken, new) for taken, new in changes if new is not now]
         if not changes:
             return now
-        atom = z3().Bool(name)
+        atom = self._atom(name)
         for taken, new in changes:
             self._solver.add(z3().Implies(taken, atom == new))
         self._solver.add(z3().Or(*(taken for taken, _ in changes), atom == now))
