@@ -13,11 +13,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from itertools import combinations
 from typing import Any, Literal, Protocol
 
 from ..messages import JoinedMember, Metadata
+from . import quantified
 
 Term = Any
 """A truth value or a small natural number of the logic in use."""
@@ -135,7 +135,7 @@ class Symbols:
     """
 
     def __init__(self, bits: int, any_order: bool) -> None:
-        self._z3 = _z3()
+        self._z3 = quantified.z3()
         self._bits = bits
         self._any_order = any_order
         self._names = 0
@@ -501,7 +501,7 @@ def _check(
     defects: frozenset[str],
     any_order: bool,
 ) -> Iterator[Result]:
-    z3 = _z3()
+    z3 = quantified.z3()
     logic = Symbols(max(partitions + 2, 2 * members).bit_length(), any_order)
     given = Input([[logic.fresh() for _ in range(partitions)] for _ in range(members)], [logic.fresh_number() for _ in range(members)])
     done = run(logic, given, reads=reads, defects=defects)
@@ -542,7 +542,7 @@ def verify_adjust(seed: int = 0, *, defects: frozenset[str] = frozenset()) -> tu
 
     As CooperativeSticky takes it on the general path: from what members claim, true or not. Raises ImportError without Z3.
     """
-    z3 = _z3()
+    z3 = quantified.z3()
     member, partition = z3.DeclareSort("Member"), z3.DeclareSort("Partition")
     owned, target = (z3.Function(name, member, partition, z3.BoolSort()) for name in ("owned", "target"))
     generation = z3.Function("generation", member, z3.IntSort())
@@ -621,10 +621,3 @@ def verify_adjust(seed: int = 0, *, defects: frozenset[str] = frozenset()) -> tu
             Result(name, sentence, "any size", holds, time.process_time() - began, counterexample, known if holds is False else "")
         )
     return tuple(results)
-
-
-def _z3() -> Any:
-    try:
-        return import_module("z3")
-    except ImportError as error:
-        raise ImportError("proofs need the Z3 solver: pip install kipcheck[prove]") from error

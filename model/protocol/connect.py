@@ -35,7 +35,6 @@ from .language import (
     Action,
     Body,
     Node,
-    Order,
     Symbol,
     System,
     Update,
@@ -53,8 +52,7 @@ from .language import (
     put,
     total_order,
 )
-
-M, P, G = "Member", "Partition", "Generation"
+from .sorts import ORDER, G, M, P, at_most, before, no_generation
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -132,8 +130,6 @@ def _generation_of(name: str, *sorts: str) -> Symbol:
     return Symbol(name, sorts, G)
 
 
-before = _relation("before", G, G)
-no_generation = _generation_of("no_generation")
 no_delay = _relation("no_delay")
 """scheduled.rebalance.max.delay.ms is 0."""
 
@@ -225,10 +221,10 @@ def connect_protocol(*, mutations: frozenset[str] = frozenset()) -> System:
     return System(
         name="-".join(("connect", *sorted(mutations))),
         sorts=(M, P, G),
-        ordered=(Order(G, before, no_generation),),
+        ordered=(ORDER,),
         rigid=(before, no_generation, no_delay),
         state=_STATE,
-        axioms=total_order(Order(G, before, no_generation)),
+        axioms=total_order(ORDER),
         initial=tuple(define(symbol, _initially(symbol)) for symbol in _STATE),
         actions=(*_membership(mutations), *_Leader(mutations).rounds(), *_work(mutations)),
         safety=safety,
@@ -759,10 +755,6 @@ _RULES: Mapping[str, tuple[str, ...]] = {
 # Why it holds.
 
 
-def _at_most(low: Node, high: Node) -> Node:
-    return lor(equal(low, high), before(low, high))
-
-
 def _invariants(mutations: frozenset[str]) -> dict[str, Node]:
     invariants = {**_of_phases(), **_of_plans(), **_of_work(), **_of_memory()}
     if "worker-starts-before-stopping" in mutations:
@@ -784,10 +776,10 @@ def _of_phases() -> dict[str, Node]:
             M, lambda m: implies(land(completing(), equal(joined(m), now)), land(member(m), lor(syncing(m), dead(m))))
         ),
         "behind-what-was-joined": forall(M, lambda m: implies(lor(syncing(m), starting(m)), before(last(m), joined(m)))),
-        "carried-out-what-was-joined": forall(M, lambda m: _at_most(last(m), joined(m))),
-        "joined-generations-exist": forall(M, lambda m: _at_most(joined(m), now)),
+        "carried-out-what-was-joined": forall(M, lambda m: at_most(last(m), joined(m))),
+        "joined-generations-exist": forall(M, lambda m: at_most(joined(m), now)),
         "accepted-generations-exist": forall(
-            G, lambda h: implies(accepted(h), land(_at_most(h, now), implies(completing(), before(h, now))))
+            G, lambda h: implies(accepted(h), land(at_most(h, now), implies(completing(), before(h, now))))
         ),
     }
 
@@ -797,7 +789,7 @@ def _of_plans() -> dict[str, Node]:
     now, unplanned = generation(), land(completing(), lnot(proposed()))
 
     def made(h: Node) -> Node:
-        return land(_at_most(h, now), implies(unplanned, before(h, now)))
+        return land(at_most(h, now), implies(unplanned, before(h, now)))
 
     return {
         "planned-by-its-author": forall(M, lambda m: implies(land(unplanned, member(m)), lnot(author(m)))),

@@ -35,7 +35,6 @@ from .language import (
     TRUE,
     Action,
     Node,
-    Order,
     Symbol,
     System,
     Update,
@@ -54,15 +53,12 @@ from .language import (
     put,
     total_order,
 )
+from .sorts import ORDER, G, M, P, at_most, before, no_generation
 
 Contract = Literal["strict", "generation-aware"]
 Reported = Literal["completed", "joined"]
 
-M, P, G = "Member", "Partition", "Generation"
-
-# Rigid.
-before = Symbol("before", (G, G), BOOL)
-no_generation = Symbol("no_generation", (), G)
+# Rigid, with what `sorts` has.
 is_static = Symbol("static", (M,), BOOL)
 instance = Symbol("instance", (M,), "Instance")
 
@@ -148,7 +144,6 @@ choice = Symbol("choice", (M, P), BOOL)
 old_request_owned = Symbol("old_request_owned", (M, P), BOOL)
 old_request_generation = Symbol("old_request_generation", (M,), G)
 
-ORDER = Order(G, before, no_generation)
 x, old = Variable("x", M), Variable("old", M)
 g, p = Variable("g", G), Variable("p", P)
 
@@ -942,9 +937,6 @@ def _invariants(variant: _Variant) -> dict[str, Node]:
     def is_lost(g: Node) -> Node:
         return lost(g) if variant.failover else FALSE
 
-    def at_most(g: Node, h: Node) -> Node:
-        return lor(equal(g, h), before(g, h))
-
     written = saved_generation() if variant.failover else now
 
     found = {
@@ -1044,7 +1036,7 @@ def _invariants(variant: _Variant) -> dict[str, Node]:
     if variant.mislabelled and variant.ownership_is_exclusive and variant.contract == "generation-aware":
         found |= _label_invariants(variant, late, saved_late)
     if variant.failover:
-        found |= _failover_invariants(variant, saved_late, at_most)
+        found |= _failover_invariants(variant, saved_late)
     if variant.all_rejoin and variant.static:
         found |= {
             "nobody-is-late": forall(M, lambda m: lnot(lor(land(member(m), missed(m)), land(stays(m), saved_late(m))))),
@@ -1121,7 +1113,7 @@ def _label_invariants(variant: _Variant, late: Callable[[Node], Node], saved_lat
     return found
 
 
-def _failover_invariants(variant: _Variant, late: Callable[[Node], Node], at_most: Callable[[Node, Node], Node]) -> dict[str, Node]:
+def _failover_invariants(variant: _Variant, late: Callable[[Node], Node]) -> dict[str, Node]:
     """What was written supports the same argument as what is in memory. ``late``: was so when the group was written."""
     now, written = generation(), saved_generation()
     found = {

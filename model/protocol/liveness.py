@@ -42,9 +42,9 @@ from .language import (
     quantified,
 )
 from .search import Columns, Mask, Progress, Run, explore, fingerprint, run_of, size_of
+from .sorts import G, M, P
 from .symmetry import Reduced
 
-M, P, G = "Member", "Partition", "Generation"
 _OWES = Symbol("owes", (M,), BOOL)
 """Has revoked something and not rejoined since."""
 _TARGET = Symbol("target", (M, P), BOOL)

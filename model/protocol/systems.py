@@ -9,6 +9,7 @@ from types import MappingProxyType
 from ..mutation import Mutation
 from . import connect, consumer, refute
 from .language import Node, System, distinct, exists, forall, land, lnot
+from .sorts import G, M, P, before
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +66,6 @@ def theory_of(mutation: str) -> Theory | None:
     return next((theory for theory in THEORIES.values() if mutation in theory.mutations), None)
 
 
-M, P, G = consumer.M, consumer.P, consumer.G
-
-
 @dataclass(frozen=True, slots=True)
 class Goal:
     """Something that some run must reach, else the search looked at too little."""
@@ -103,7 +101,7 @@ GOALS: Mapping[str, Goal] = MappingProxyType(
         ),
         "overtaken": Goal(
             "A member asks for its assignment of a generation that is over.",
-            exists(f"{M} {G}", lambda m, g: land(consumer.sync_request(m, g), consumer.before(g, consumer.generation()))),
+            exists(f"{M} {G}", lambda m, g: land(consumer.sync_request(m, g), before(g, consumer.generation()))),
         ),
     }
 )
