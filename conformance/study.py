@@ -42,7 +42,10 @@ def size(text: str) -> int:
 @click.option("--partitions", type=click.IntRange(1, 8), default=2, show_default=True)
 @click.option("--static", "static", is_flag=True, help="All member ids are incarnations of static members, two of each.")
 @click.option(
-    "--reorderings", type=click.IntRange(0), default=0, show_default=True, help="With --scenario: acts taken out of turn in a run."
+    "--reorderings",
+    type=click.IntRange(0),
+    show_default="as many as the mutation needs",
+    help="In a scenario: acts taken out of turn in a run.",
 )
 @click.option("--no-symmetry", is_flag=True, help="Count members and partitions that play the same part apart.")
 @click.option("--max-states", type=size, help="Stop, undecided, after so many states: 500k, 20M.")
@@ -160,6 +163,9 @@ def prove(rule: str | None, mutate: str | None, seeds: int, matrix: bool) -> Non
         raise click.UsageError(str(error)) from error
 
 
+_STATUS = {"harmless": 0, "refuted": 1, "open": 3}
+
+
 def _proved(rule: str | None, mutate: str | None, seeds: Sequence[int], matrix: bool, console: Console) -> int:
     from ..model import proofs
     from ..model.mutations import PROTOCOL
@@ -169,7 +175,8 @@ def _proved(rule: str | None, mutate: str | None, seeds: Sequence[int], matrix: 
     if mutate is not None:
         proved, judgement = proofs.prove_mutant(mutate, seeds)
         show_proof(proved.proof, f"{proved.theory.name}: mutant {mutate}", console, matrix=matrix)
-        return show_judgement(judgement, mutate, console)
+        show_judgement(judgement, mutate, console)
+        return _STATUS[judgement.verdict]
     begun = time.process_time()
     all_proved: list[bool] = []
     for proved in proofs.prove(rule, seeds):

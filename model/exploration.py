@@ -7,7 +7,7 @@ numpy, scipy, networkx and Z3: without them its functions raise ImportError with
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Literal
 from ..spec.events import Event
 from ..spec.rules import RULES
 from . import explorer
+from .explorer import Progress
 from .mutation import Floor
 from .mutations import MUTATIONS, PROTOCOL, REFERENCE, SCENARIOS
 
 if TYPE_CHECKING:
-    from .protocol.language import System
+    from .protocol.ground import Trace
+    from .protocol.language import Sort, System
     from .protocol.refute import AnyCase, Case, ConnectCase
     from .protocol.search import Progress as Searched
-    from .protocol.search import Run
+    from .protocol.search import Result, Run
 
 Kind = Literal["always", "sometimes", "eventually"]
 Verdict = Literal["holds", "violated", "reached", "unreached", "undecided"]
-Progress = Callable[[int, int], None]
-"""Told the number of states and the depth, now and then."""
 
 MEMORY = 8_000_000_000
 """Bytes that a search may allocate, unless told otherwise."""
@@ -233,44 +233,13 @@ def explore_protocol(
     )
     result = ask(properties={name: system.safety[name] for name in SEARCHED})
     reached = ask(properties={}, goals={name: goal.formula for name, goal in GOALS.items()})
-    statements = [
-        Statement(
-            kind="always",
-            name=name,
-            words=system.words[name],
-            rules=system.rules.get(name, ()),
-            verdict=result.verdicts[name],
-            steps=len(result.runs[name].steps) if name in result.runs else None,
-        )
-        for name in SEARCHED
-    ]
-    statements += [
-        Statement(
-            kind="sometimes",
-            name=name,
-            words=goal.words,
-            verdict=reached.verdicts[name],
-            steps=len(reached.runs[name].steps) if name in reached.runs else None,
-        )
+    also = [
+        Statement(kind="sometimes", name=name, words=goal.words, verdict=reached.verdicts[name], steps=_steps(reached.runs.get(name)))
         for name, goal in GOALS.items()
     ]
     if not static and result.complete and result.states <= CONVERGENCE_STATES:
-        statements.append(_convergence(members, partitions, symmetry, max_states, max_memory, progress))
-    broken = next((name for name in SEARCHED if result.verdicts[name] == "violated"), None)
-    return Exploration(
-        title=f"cooperative consumers, {'static' if static else 'dynamic'}",
-        floor="protocol",
-        bounds=_sizes(members, partitions),
-        statements=tuple(statements),
-        states=result.states,
-        transitions=result.transitions,
-        depth=result.depth,
-        seconds=result.seconds,
-        bytes=result.peak_bytes,
-        complete=result.complete,
-        why=_STOPPED.get(result.why, ""),
-        counterexample=None if broken is None else _told(system, broken, result.runs[broken]),
-    )
+        also.append(_convergence(members, partitions, symmetry, max_states, max_memory, progress))
+    return _explored(f"cooperative consumers, {'static' if static else 'dynamic'}", _bounds(members, partitions), system, result, also)
 
 
 _STOPPED = {
@@ -279,7 +248,35 @@ _STOPPED = {
 }
 
 
-def _sizes(members: int, partitions: int) -> str:
+def _explored(title: str, bounds: str, system: System, result: Result, also: Sequence[Statement] = ()) -> Exploration:
+    """What a search for promises found, and what was asked ``also``."""
+    broken = next((name for name, verdict in result.verdicts.items() if verdict == "violated"), None)
+    return Exploration(
+        title=title,
+        floor="protocol",
+        bounds=bounds,
+        statements=(*(_promise(system, name, verdict, result.runs.get(name)) for name, verdict in result.verdicts.items()), *also),
+        states=result.states,
+        transitions=result.transitions,
+        depth=result.depth,
+        seconds=result.seconds,
+        bytes=result.peak_bytes,
+        complete=result.complete or broken is not None,
+        why=_STOPPED.get(result.why, ""),
+        counterexample=None if broken is None else _told(system, broken, result.runs[broken]),
+    )
+
+
+def _promise(system: System, name: str, verdict: Verdict, run: Run | Trace | None) -> Statement:
+    words, rules = system.words[name], system.rules.get(name, ())
+    return Statement(kind="always", name=name, words=words, rules=rules, verdict=verdict, steps=_steps(run))
+
+
+def _steps(run: Run | Trace | None) -> int | None:
+    return None if run is None else len(run.steps)
+
+
+def _bounds(members: int, partitions: int) -> str:
     return f"{members} member ids, {partitions} partition{'s' * (partitions > 1)}, any number of generations, every fault at any time"
 
 
@@ -347,35 +344,22 @@ def _case(case: AnyCase, title: str, max_memory: int, progress: Progress | None)
 
 def _unrolled(case: ConnectCase, title: str) -> Exploration:
     """A short run that SAT finds on from a group that has formed; of Connect's states there are too many to search."""
-    from .protocol.narrate import narrate
     from .protocol.refute import refute
 
     began = time.process_time()
     trace, system = refute(case), case.system
-    steps = len(trace.steps) if trace else None
     return Exploration(
         title=title,
         floor="protocol",
         bounds=f"{case.workers} workers, {len(case.shares)} unit{'s' * (len(case.shares) > 1)} of work, at most {case.steps} steps after they have formed a group",
-        statements=(
-            Statement(
-                kind="always",
-                name=case.breaks,
-                words=system.words[case.breaks],
-                rules=system.rules.get(case.breaks, ()),
-                verdict="undecided" if trace is None else "violated",
-                steps=steps,
-            ),
-        ),
+        statements=(_promise(system, case.breaks, "undecided" if trace is None else "violated", trace),),
         states=0,
         transitions=0,
-        depth=steps or case.steps,
+        depth=_steps(trace) or case.steps,
         seconds=time.process_time() - began,
         complete=trace is not None,
         why="" if trace else "no run so short breaks it",
-        counterexample=None
-        if trace is None
-        else Counterexample(breaks=case.breaks, script=tuple(map(str, trace.steps)), events=narrate(system, case.sizes, trace)),
+        counterexample=None if trace is None else _narrated(system, case.breaks, case.sizes, trace),
     )
 
 
@@ -400,39 +384,21 @@ def _searched(case: Case, title: str, max_memory: int, progress: Progress | None
         max_memory=max_memory,
         progress=_progress(progress),
     )
-    run = result.runs.get(case.breaks)
-    return Exploration(
-        title=title,
-        floor="protocol",
-        bounds=_sizes(len(case.instances), case.partitions),
-        statements=(
-            Statement(
-                kind="always",
-                name=case.breaks,
-                words=system.words[case.breaks],
-                rules=system.rules.get(case.breaks, ()),
-                verdict=result.verdicts[case.breaks],
-                steps=len(run.steps) if run else None,
-            ),
-        ),
-        states=result.states,
-        transitions=result.transitions,
-        depth=result.depth,
-        seconds=result.seconds,
-        bytes=result.peak_bytes,
-        complete=result.complete or run is not None,
-        why=_STOPPED.get(result.why, ""),
-        counterexample=None if run is None else _told(system, case.breaks, run),
-    )
+    return _explored(title, _bounds(len(case.instances), case.partitions), system, result)
 
 
 def _told(system: System, breaks: str, run: Run) -> Counterexample:
     from .protocol.ground import Trace
-    from .protocol.narrate import narrate
 
     sizes = dict.fromkeys(system.sorts, 1)
     used = [(symbol.sorts, point) for symbol in (*system.rigid, *system.state) for point in run.states[0].get(symbol.name, ())]
     used += [(tuple(v.sort for v in system.action(step.action).parameters), step.arguments) for step in run.steps]
     for sorts, point in used:
         sizes |= {sort: max(sizes[sort], at + 1) for sort, at in zip(sorts, point, strict=True)}
-    return Counterexample(breaks=breaks, script=tuple(map(str, run.steps)), events=narrate(system, sizes, Trace(run.states[0], run.steps)))
+    return _narrated(system, breaks, sizes, Trace(run.states[0], run.steps))
+
+
+def _narrated(system: System, breaks: str, sizes: Mapping[Sort, int], trace: Trace) -> Counterexample:
+    from .protocol.narrate import narrate
+
+    return Counterexample(breaks=breaks, script=tuple(map(str, trace.steps)), events=narrate(system, sizes, trace))

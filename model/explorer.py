@@ -19,12 +19,13 @@ from typing import Any
 from ..spec import Settings, check
 from ..spec.events import Event
 from ..spec.results import Finding
+from .acts import Act, Line
 from .choice import every
 from .scenarios import MAX_DELAY_MS, REBALANCE_MS, SESSION_MS, Scenario
-from .world import Act, Config, Line, Moved, World, due, faults, ordinary, step
+from .world import Config, Moved, World, due, faults, ordinary, step
 
 Progress = Callable[[int, int], None]
-"""Told the number of worlds and the depth, now and then."""
+"""Told the number of worlds (or states) and the depth, now and then."""
 
 PROGRESS_EVERY = 512
 

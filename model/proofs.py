@@ -37,7 +37,8 @@ def prove_mutant(mutation: str, seeds: Sequence[int] = SEEDS) -> tuple[Proved, r
     theory = theory_of(mutation)
     if theory is None:
         raise KeyError(mutation)
-    return Proved(theory, prove_system(theory.build(frozenset({mutation})), tuple(seeds))), refute.judge(mutation)
+    proof = prove_system(theory.build(frozenset({mutation})), tuple(seeds))
+    return Proved(theory, proof), refute.refute_mutant(mutation).given(proof)
 
 
 def verify_assignor() -> tuple[assignor.Result, ...]:

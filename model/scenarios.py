@@ -6,7 +6,7 @@ static member's session 40 s, Connect's scheduled delay 60 s.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -51,8 +51,13 @@ class Scenario:
 
 def begin(world: World, running: Sequence[str], choose: Choose = first) -> Moved:
     """The end of `opening`, with all its events; the budget of ``world`` is untouched."""
+    return opened(world, opening(world, running, choose))
+
+
+def opened(world: World, steps: Iterable[Taken]) -> Moved:
+    """The end of an `opening` of ``world``, as `begin` gives it."""
     moved = Moved(world)
-    for taken in opening(world, running, choose):
+    for taken in steps:
         moved = moved.then(taken.moved)
     return replace(moved, world=replace(moved.world, faults=world.faults))
 

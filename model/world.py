@@ -58,7 +58,6 @@ from .acts import (
     Subscribe,
     Wander,
 )
-from .acts import Line as Line
 from .choice import Choose, first
 from .connect import worker
 from .likeness import likeness

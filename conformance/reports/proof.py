@@ -10,6 +10,7 @@ from rich.table import Table
 
 from ...model.protocol.assignor import Result
 from ...model.protocol.prove import INITIALLY, Proof
+from ...model.protocol.prove import Result as Outcome
 from ...model.protocol.refute import Judgement
 from ...model.protocol.systems import POPULAR
 
@@ -19,17 +20,17 @@ UNTOUCHED = "[dim]·[/dim]"
 
 def show_proof(proof: Proof, title: str, console: Console, *, matrix: bool) -> None:
     """Print one proof: its promises, and the matrix of obligations. ``matrix``: also the lines of the auxiliary invariants."""
-    system = proof.system
+    system, results = proof.system, proof.matrix()
     console.print(f"[bold]{escape(title)}[/bold]")
     for name in system.safety:
-        worst = [row[name] for row in proof.matrix().values() if name in row]
+        worst = [row[name] for row in results.values() if name in row]
         if not worst:
             continue
         mark = next((MARKS[result] for result in ("refuted", "unknown") if result in worst), MARKS["proved"])
         rules = ", ".join(system.rules.get(name, ()))
         console.print(f"  {mark} {name:<8} {escape(system.words.get(name, ''))}" + (f" [dim]{rules}[/dim]" if rules else ""))
     asked_of = {obligation.conjecture for obligation in proof.obligations}
-    console.print(_matrix(proof, [n for n in (*system.safety, *(system.invariants if matrix else ())) if n in asked_of]))
+    console.print(_matrix(proof, results, [n for n in (*system.safety, *(system.invariants if matrix else ())) if n in asked_of]))
     console.print(f"  [dim]{_legend(_actions(proof))}[/dim]")
     seeds = len({obligation.seed for obligation in proof.obligations})
     asked = len(proof.obligations) // max(1, seeds)
@@ -49,9 +50,8 @@ def show_proof(proof: Proof, title: str, console: Console, *, matrix: bool) -> N
         console.print(f"    {escape(str(counterexample))}".replace("\n", "\n    "), soft_wrap=True)
 
 
-def _matrix(proof: Proof, names: Sequence[str]) -> Table:
+def _matrix(proof: Proof, results: Mapping[str, Mapping[str, Outcome]], names: Sequence[str]) -> Table:
     actions = _actions(proof)
-    results = proof.matrix()
     seconds = _seconds(proof)
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("statement", no_wrap=True)
@@ -105,18 +105,15 @@ def show_popular(console: Console) -> None:
         console.print(f"  kipcheck explore --popular {name}")
 
 
-def show_judgement(judgement: Judgement, mutation: str, console: Console) -> int:
-    """What became of a mutant; gives the exit status."""
+def show_judgement(judgement: Judgement, mutation: str, console: Console) -> None:
+    """What became of a mutant."""
     match judgement.verdict:
         case "refuted":
             steps = len(judgement.trace.steps) if judgement.trace else 0
             console.print(
                 f"[red]refuted[/red]: a run of {steps} steps from the start breaks a promise; kipcheck explore --mutate {mutation}"
             )
-            return 1
         case "harmless":
             console.print("[green]harmless[/green]: the promises are proved for the mutant too")
-            return 0
         case "open":
             console.print("[yellow]open[/yellow]: the induction fails, and no short run from the start breaks a promise")
-            return 3

@@ -8,7 +8,7 @@ order, and SAT finds the shortest way on from there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product, starmap
 from typing import Literal
 
@@ -347,6 +347,12 @@ class Judgement:
     trace: Trace | None = None
     proof: Proof | None = None
 
+    def given(self, proof: Proof) -> Judgement:
+        """With a proof of the mutant, as far as that goes: it settles what no run did."""
+        if self.verdict == "refuted":
+            return self
+        return replace(self, verdict="harmless" if proof.inductive else "open", proof=proof)
+
 
 def judge(mutation: str, seeds: tuple[int, ...] = (0,)) -> Judgement:
     """What becomes of the promises under a mutation of `consumer.MUTATIONS` or `connect.MUTATIONS`. Raises KeyError for another name.
@@ -356,18 +362,24 @@ def judge(mutation: str, seeds: tuple[int, ...] = (0,)) -> Judgement:
     consumers, workers = ({known.name for known in system.MUTATIONS} for system in (consumer, connect))
     if mutation not in consumers | workers:
         raise KeyError(mutation)
-    case = MUTANTS.get(mutation) or CONNECT_MUTANTS.get(mutation)
-    trace = None if case is None else refute(case)
-    if trace is not None:
-        return Judgement("refuted", case, trace)
+    judgement = refute_mutant(mutation)
+    if judgement.verdict == "refuted":
+        return judgement
     mutations = frozenset({mutation})
     system = connect_protocol(mutations=mutations) if mutation in workers else consumer_protocol(failover=True, mutations=mutations)
-    proof = prove(system, seeds)
-    return Judgement("harmless" if proof.inductive else "open", case, proof=proof)
+    return judgement.given(prove(system, seeds))
+
+
+def refute_mutant(mutation: str) -> Judgement:
+    """What a run says of a mutation of either system: nothing, if there is no case of it."""
+    return _searched(MUTANTS.get(mutation) or CONNECT_MUTANTS.get(mutation))
 
 
 def refute_popular(promise: str) -> Judgement:
     """What becomes of a popular promise of either system, without any mutation. Raises KeyError for another name."""
-    case = POPULAR.get(promise) or CONNECT_POPULAR[promise]
-    trace = refute(case)
+    return _searched(POPULAR.get(promise) or CONNECT_POPULAR[promise])
+
+
+def _searched(case: AnyCase | None) -> Judgement:
+    trace = None if case is None else refute(case)
     return Judgement("open" if trace is None else "refuted", case, trace)

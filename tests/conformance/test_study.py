@@ -50,6 +50,13 @@ class TestExplore:
         (group,) = check([decode(json.loads(line)) for line in file.read_text().splitlines()])
         assert [finding.rule for finding in group.findings if finding.severity == "error"] == ["static-close-sends-no-leave"]
 
+    def test_a_mutant_that_needs_acts_out_of_turn(self) -> None:
+        mutant = ("explore", "--mutate", "static-return-answered-while-completing")
+        found = run(*mutant)
+        assert (found.exit_code, "2 acts out of turn" in found.output) == (1, True)
+        in_turn = run(*mutant, "--reorderings", "0")
+        assert (in_turn.exit_code, "no acts out of turn" in in_turn.output) == (0, True)
+
     def test_a_scenario_without_a_defect(self) -> None:
         assert run("explore", "--scenario", "static-restart").exit_code == 0
 

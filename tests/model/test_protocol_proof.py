@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from kipcheck.model import prove_mutant
 from kipcheck.model.protocol.consumer import MUTATIONS, consumer_protocol, fresh
 from kipcheck.model.protocol.ground import Trace
 from kipcheck.model.protocol.interpreter import Interpreter, Step
@@ -88,6 +89,11 @@ def test_mutants_are_refuted_or_harmless(mutation: str) -> None:
         _broken(MUTANTS[mutation])
     else:
         assert judge(mutation).verdict == "harmless"
+
+
+def test_a_mutant_is_judged_by_the_proof_that_is_shown() -> None:
+    proved, judgement = prove_mutant("take-before-revoke", seeds=(0,))
+    assert (judgement.verdict, judgement.proof) == ("harmless", proved.proof)
 
 
 def _broken(case: Case) -> Trace:
