@@ -187,16 +187,22 @@ def grant_return(work: Work, replaced: Replaced) -> None:
 
 
 def undo_return(work: Work, replaced: Replaced, error: str) -> None:
-    """A return that could not be stored is refused, and the old id has the slot again."""
+    """A return that could not be stored is refused, and the old id has the slot again (replaceStaticMember, the other way round).
+
+    If a rebalance has let the new id join meanwhile, what it waits with is answered FENCED_INSTANCE_ID.
+    """
     member, before = work.group.member(replaced.member), replaced.before
     if member is None:
         return
+    if member.sync is not None:
+        work.answer_sync(member.sync, SyncResponse(error="FENCED_INSTANCE_ID"))
     keeps = work.release.failed_replacement_keeps_protocols
     work.put(
         replace(
             member,
             id=before.id,
             join=None,
+            sync=None,
             protocols=member.protocols if keeps else before.protocols,
             session_timeout_ms=before.session_timeout_ms,
             rebalance_timeout_ms=before.rebalance_timeout_ms,

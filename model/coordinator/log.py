@@ -5,14 +5,12 @@ GroupMetadataManager.storeGroup, loadGroup (Scala); GroupMetadataManager.replay,
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ...spec.events import NONE
 from ..messages import JoinResponse, SyncResponse
 from .join import grant_return, undo_return
 from .rebalance import rebalance
-from .state import Append, Group, GroupRecord, Member
-from .store import store
+from .state import Append, Group, GroupRecord
+from .store import restored, store
 from .sync import abort_syncs, hand_out
 from .work import Work
 
@@ -47,28 +45,7 @@ def loaded(work: Work, record: GroupRecord | None) -> None:
     work.saw_load(record)
     if record is None:
         return
-    work.group = replace(
-        work.group,
-        exists=True,
-        state="Stable" if record.members else "Empty",
-        generation=record.generation,
-        protocol_type=record.protocol_type,
-        protocol=record.protocol,
-        leader=record.leader,
-        members=tuple(
-            Member(
-                id=m.id,
-                instance=m.instance,
-                client=m.client,
-                session_timeout_ms=m.session_timeout_ms,
-                rebalance_timeout_ms=m.rebalance_timeout_ms,
-                protocols=((record.protocol or "", m.metadata),),
-                share=m.share,
-                deadline=work.now + m.session_timeout_ms,
-            )
-            for m in record.members
-        ),
-    )
+    work.group = restored(work.group, record, work.now)
     size, limit = len(record.members), work.release.max_size
     if size > limit:
         which = f"{work.group.id} (size {size}) is over capacity {limit}" if work.release.new else f"is over capacity ({limit})"

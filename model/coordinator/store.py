@@ -1,4 +1,7 @@
-"""What a group leaves in the log: GroupMetadataManager.storeGroup, GroupCoordinatorRecordHelpers.newGroupMetadataRecord."""
+"""What a group leaves in the log, and what is made of that.
+
+GroupMetadataManager.storeGroup, loadGroup (Scala); GroupCoordinatorRecordHelpers.newGroupMetadataRecord, GroupMetadataManager.replay (Java).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import replace
 from typing import Literal
 
 from ..messages import Share
-from .state import Append, Group, GroupRecord, Replaced, StoredMember
+from .state import Append, Group, GroupRecord, Member, Replaced, StoredMember
 from .work import Work
 
 
@@ -27,11 +30,11 @@ def store(
         case "new group":
             record = GroupRecord(generation=0, protocol_type=None, protocol=None, leader=None, members=())
         case _:
-            record = record_of(group, shares)
+            record = _record_of(group, shares)
     work.appends.append(Append(number=group.appends_given, record=record, why=why, member=member, replaced=replaced))
 
 
-def record_of(group: Group, shares: Mapping[str, Share | None] | None = None) -> GroupRecord:
+def _record_of(group: Group, shares: Mapping[str, Share | None] | None) -> GroupRecord:
     return GroupRecord(
         generation=group.generation,
         protocol_type=group.protocol_type,
@@ -48,5 +51,31 @@ def record_of(group: Group, shares: Mapping[str, Share | None] | None = None) ->
                 share=m.share if shares is None else shares.get(m.id),
             )
             for m in group.members
+        ),
+    )
+
+
+def restored(group: Group, record: GroupRecord, now: int) -> Group:
+    """The group as ``record`` has it; every session begins anew."""
+    return replace(
+        group,
+        exists=True,
+        state="Stable" if record.members else "Empty",
+        generation=record.generation,
+        protocol_type=record.protocol_type,
+        protocol=record.protocol,
+        leader=record.leader,
+        members=tuple(
+            Member(
+                id=m.id,
+                instance=m.instance,
+                client=m.client,
+                session_timeout_ms=m.session_timeout_ms,
+                rebalance_timeout_ms=m.rebalance_timeout_ms,
+                protocols=((record.protocol or "", m.metadata),),
+                share=m.share,
+                deadline=now + m.session_timeout_ms,
+            )
+            for m in record.members
         ),
     )

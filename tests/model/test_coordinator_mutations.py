@@ -422,3 +422,24 @@ def test_a_replacement_that_cannot_be_stored_is_taken_back():
     assert c.heartbeat(str(new), instance="i1") == "FENCED_INSTANCE_ID"
     assert isinstance(c.ask(sync_request(c.group, old)), SyncResponse)
     assert not c.findings()
+
+
+@pytest.mark.parametrize("release", [NEW_4_0, OLD_3_8], ids=["new", "old"])
+def test_what_a_replacement_waits_with_when_it_is_taken_back_is_fenced(release):
+    """A rebalance has answered its JoinGroup, and it waits for its assignment, when the log refuses the replacement."""
+    c = Coordinator(release)
+    old, other = c.stable("i1", "i2")
+    c.log_answers = None
+    joined = c.enter("i1", instance="i1")
+    new = str(c.seen(Replace)[-1].member)
+    c.send(join_request("i2", member=other, instance="i2", topics=("t", "u")))
+    c.settle()
+    assert c.joined(joined).member == new
+    synced = c.send(sync_request(c.group, new))
+    assert synced not in c.replies
+    c.log("NOT_ENOUGH_REPLICAS")
+    assert c.replies[synced].error == "FENCED_INSTANCE_ID"
+    member = c.group.member(old)
+    assert member is not None
+    assert (c.group.member(new), member.sync) == (None, None)
+    assert not c.findings()
