@@ -91,3 +91,8 @@ class Turn(Generic[State]):
     requests: tuple[tuple[int, Request], ...] = ()
     events: tuple[Event, ...] = ()
     error: str | None = None
+
+
+def exception(error: str) -> str:
+    """The Java exception of an error code: FENCED_INSTANCE_ID is FencedInstanceIdException."""
+    return "".join(word.capitalize() for word in error.removesuffix("_FAILED").split("_")) + "Exception"

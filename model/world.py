@@ -71,7 +71,7 @@ from .messages import (
 )
 
 FATAL = frozenset({"FencedInstanceIdException", "InconsistentGroupProtocolException", "GroupMaxSizeReachedException"})
-"""What an application can't go on after: it closes the client."""
+"""What an application can't go on after: it closes the client. See `_fatal`."""
 
 REQUEST_TIMEOUT_MS = 30_000
 """request.timeout.ms: how long a client waits for an answer; JoinGroup waits for the rebalance timeout and 5 s more."""
@@ -632,7 +632,7 @@ def _happen(world: World, client: Client, happening: worker.WorkerHappening, cho
     turn = _turn(client.state, happening, world.now, choose)
     calls = tuple(Call(number, request, world.now + _patience(request)) for number, request in turn.requests)
     client = replace(client, state=turn.process, calls=client.calls + calls)
-    if turn.error in FATAL:
+    if turn.error and _fatal(client.config, turn.error):
         client = replace(client, failed=turn.error)
     ended = any(isinstance(event, Closed) for event in turn.events)
     moved = _tell(_with(world, client) if ended else _hung_up(world, client), turn.events, client.epoch)
@@ -643,6 +643,14 @@ def _happen(world: World, client: Client, happening: worker.WorkerHappening, cho
         moved = replace(moved, world=replace(moved.world, strays=moved.world.strays + strays))
         return moved.then(_ended(moved.world, replace(client, calls=()), ()))
     return moved
+
+
+def _fatal(config: Config, error: str) -> bool:
+    """Whether the process ends with the error. A worker's does with any: it stops its work, leaves and exits.
+
+    Source: DistributedHerder.run, stopServices.
+    """
+    return isinstance(config, worker.Config) or error in FATAL
 
 
 def _hung_up(world: World, client: Client) -> World:

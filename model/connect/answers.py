@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ...spec.events import NONE
 from ..messages import HeartbeatRequest, HeartbeatResponse, JoinRequest, JoinResponse, Response, Share, SyncRequest, SyncResponse
+from ..process import exception
 from .leader import Header, assign, assign_eagerly, refuse
 from .state import EAGER, RETRY_BACKOFF_MS, InFlight, Membership, MemberState, Step, Unreachable, reported
 
@@ -66,7 +67,7 @@ def _join(step: Step, sent: Membership, response: JoinResponse) -> None:
         case error:
             step.change(rejoin=True)
             if error != NONE and error not in RETRIABLE:
-                step.error = error
+                step.error = exception(error)
 
 
 def _joined(step: Step, response: JoinResponse) -> None:
@@ -127,7 +128,7 @@ def _sync(step: Step, sent: Membership, response: SyncResponse) -> None:
         case error:
             step.change(rejoin=True)
             if error not in RETRIABLE:
-                step.error = error
+                step.error = exception(error)
 
 
 def _heartbeat(step: Step, sent: Membership, error: str) -> None:

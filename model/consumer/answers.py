@@ -22,7 +22,7 @@ from ..messages import (
     SyncRequest,
     SyncResponse,
 )
-from ..process import Answer
+from ..process import Answer, exception
 from .leader import lead
 from .membership import mark_coordinator_unknown, prepare_commit_ended, request_rejoin, reset
 from .state import Failed, Generation, InFlight, MemberState, Step, Succeeded
@@ -30,11 +30,6 @@ from .state import Failed, Generation, InFlight, MemberState, Step, Succeeded
 COORDINATOR_GONE = frozenset({"COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"})
 MEMBERSHIP_GONE = frozenset({"UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"})
 LOADING = "COORDINATOR_LOAD_IN_PROGRESS"
-
-
-def exception(error: str) -> str:
-    """The Java exception of an error code: FENCED_INSTANCE_ID is FencedInstanceIdException."""
-    return "".join(word.capitalize() for word in error.removesuffix("_FAILED").split("_")) + "Exception"
 
 
 def answered(step: Step, answer: Answer, asked: InFlight) -> None:

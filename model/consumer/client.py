@@ -9,8 +9,21 @@ from __future__ import annotations
 
 from ..choice import Choose
 from ..messages import CommitRequest, HeartbeatRequest
-from ..process import Answer, CallbackDone, Close, CommitDue, Disconnected, Happening, HeartbeatDue, Poll, PollTimeout, Subscribe, Turn
-from .answers import answered, exception
+from ..process import (
+    Answer,
+    CallbackDone,
+    Close,
+    CommitDue,
+    Disconnected,
+    Happening,
+    HeartbeatDue,
+    Poll,
+    PollTimeout,
+    Subscribe,
+    Turn,
+    exception,
+)
+from .answers import answered
 from .config import Config
 from .membership import find_coordinator, mark_coordinator_unknown, maybe_leave_group, request_rejoin
 from .rebalance import callback_done, closed, commit_refused, leave, rejoin_if_needed, send_commit

@@ -11,7 +11,7 @@ from dataclasses import replace
 from ...spec.events import Assigned, Closed, Lost, Owned, Resources, Revoked
 from ..assignors.base import Claim, split
 from ..messages import CommitRequest, JoinRequest
-from .answers import exception
+from ..process import exception
 from .leader import metadata, rebalance_protocol
 from .membership import maybe_leave_group, request_rejoin, reset
 from .state import Callback, Consumer, Failed, MemberState, Occasion, PrepareCommit, Step, Succeeded, Waiting

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from kipcheck.conformance.cli import cli
+from kipcheck.model import proofs
+from kipcheck.model.protocol.assignor import Result as Bounded
+from kipcheck.model.protocol.language import System
+from kipcheck.model.protocol.systems import THEORIES
 from kipcheck.spec import check
 from kipcheck.spec.trace import decode
 
@@ -94,6 +99,23 @@ class TestProve:
     def test_a_rule_without_a_proof_form(self) -> None:
         result = run("prove", "--rule", "rebalance-within-timeout")
         assert (result.exit_code, "no proof form" in result.output) == (3, True)
+
+    def test_what_is_only_not_inductive_is_open(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        theory = THEORIES["consumer"]
+
+        def mutant(mutations: frozenset[str]) -> System:
+            return theory.build(mutations | {"both-ids-stay"})
+
+        monkeypatch.setattr(proofs, "THEORIES", {theory.name: replace(theory, build=mutant)})
+        result = run("prove", "--rule", "one-member-per-instance", "--seeds", "1")
+        assert (result.exit_code, "not proved" in result.output) == (3, True)
+
+    @pytest.mark.parametrize(("holds", "known", "status"), [(True, "", 0), (False, "Kafka does so", 0), (False, "", 1), (None, "", 3)])
+    def test_an_input_of_the_assignor_refutes(self, holds: bool | None, known: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        bounded = (Bounded("sticky", "...", "any size", True, 0.0), Bounded("balanced", "...", "any size", holds, 0.0, known=known))
+        monkeypatch.setattr(proofs, "THEORIES", {})
+        monkeypatch.setattr(proofs, "verify_assignor", lambda: bounded)
+        assert run("prove").exit_code == status
 
     def test_a_mutant_is_refuted_or_harmless(self) -> None:
         assert run("prove", "--mutate", "both-ids-stay", "--seeds", "1").exit_code == 1

@@ -1,10 +1,11 @@
-"""Short runs that end where Kafka itself leaves a group: a partition that nobody owns, and no rebalance in sight."""
+"""Short runs that end where Kafka itself leaves a group: a partition that nobody owns and no rebalance in sight, or a process gone."""
 
 from __future__ import annotations
 
 from kipcheck.model.runs import quiet, replay, unrest
 from kipcheck.model.scenarios import SCENARIOS, lively
 from kipcheck.spec import RULES, Settings, check
+from kipcheck.spec.events import Closed, Join, Joined
 
 
 def rest_after(name: str, script: str) -> tuple[str, ...]:
@@ -40,3 +41,14 @@ def test_a_static_member_that_bounces_in_a_hand_over_orphans_what_it_was_to_give
         start s1
     """
     assert rest_after("failover", script) == ("nobody owns t-1",)
+
+
+def test_a_worker_that_the_group_refuses_ends_its_process() -> None:
+    """A group that was loaded knows of each member only the protocol it had chosen; a herder goes on after no error."""
+    begun = lively(SCENARIOS["connect-downgrade"]).begin()
+    told = replay(begun.world, "fall \n start w2")
+    rest = told.then(quiet(told.world))
+    assert [type(event) for event in rest.events if event.client == "w2"] == [Join, Joined, Closed]
+    assert [event.error for event in rest.events if isinstance(event, Joined)] == ["INCONSISTENT_GROUP_PROTOCOL"]
+    assert rest.world.client("w2").mode == "absent"
+    assert not unrest(rest.world)
