@@ -17,7 +17,7 @@ NOT_THE_LOGS = frozenset({"FENCED_INSTANCE_ID", "INCONSISTENT_GROUP_PROTOCOL", "
 
 @dataclass(slots=True)
 class Coordinator:
-    """What is known of one group between two events. Everything but timeouts is forgotten when a new epoch begins.
+    """What is known of one group between two events. All but timeouts and the ``latest`` event is forgotten when a new epoch begins.
 
     ``members`` maps the ids known to be in the current generation to the event that shows it; ``complete`` says that
     all of them are known. ``removed``, ``replaced`` and ``fenced`` map ids to the event that ended them.
@@ -50,6 +50,8 @@ class Coordinator:
     """Per slot: the longest that it ever asked for."""
     least_rebalance_timeout_ms: dict[str, int] = field(default_factory=dict[str, int])
     """Per slot: the shortest that it ever asked for."""
+    latest: Event | None = None
+    """The last event, of whatever epoch."""
 
     def enter(self, epoch: int) -> None:
         """Forget what an older epoch's coordinator knew."""
@@ -59,6 +61,7 @@ class Coordinator:
     def apply(self, event: Event) -> None:
         """Move to the state after ``event``."""
         self.enter(event.epoch)
+        self.latest = event
         if removes(event):
             self._remove(event)
             return
@@ -127,11 +130,11 @@ class Coordinator:
                     self._granted(event)
 
     def _forget(self, epoch: int) -> None:
-        timeouts = self.session_timeout_ms, self.rebalance_timeout_ms, self.least_rebalance_timeout_ms
+        kept = self.session_timeout_ms, self.rebalance_timeout_ms, self.least_rebalance_timeout_ms, self.latest
         fresh = Coordinator(self.who, epoch)
         for name in self.__slots__:
             setattr(self, name, getattr(fresh, name))
-        self.session_timeout_ms, self.rebalance_timeout_ms, self.least_rebalance_timeout_ms = timeouts
+        self.session_timeout_ms, self.rebalance_timeout_ms, self.least_rebalance_timeout_ms, self.latest = kept
 
     def _is_past(self, generation: int | None) -> bool:
         return generation is not None and self.generation is not None and generation < self.generation

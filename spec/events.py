@@ -62,6 +62,8 @@ class Event:
     src: Source | None = None
     seen_by: Observer | None = None
     """Overrides who usually sees this kind: a client log shows the member's side of JoinGroup and SyncGroup."""
+    times: int = field(default=1, compare=False)
+    """How many requests this one stands for, itself the last: equal but for their times, with nothing else of the group in between."""
     extra: Mapping[str, object] = field(default_factory=dict[str, object], compare=False)
     """Fields that trace version 1 does not name, kept as read."""
 

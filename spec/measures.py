@@ -39,13 +39,6 @@ def entered(now: Round) -> bool:
     return any(s.joined or s.taken or s.grants or any(a.error == NONE for a in s.synced) for s in now.seats.values())
 
 
-def owners(now: Round) -> frozenset[Owner] | None:
-    """The slots of the generation; None unless an observer listed its members."""
-    if now.listed is None:
-        return None
-    return frozenset(owner for owner, seat in now.seats.items() if any(m in now.listed for m in seat.ids))
-
-
 def streams(now: Round) -> bool:
     """The group runs Kafka Streams, which rebalances by its own plan (KIP-441: probing rebalances, warm-up tasks)."""
     return now.protocol == "stream" or any("-StreamThread-" in s.member or "-StreamThread-" in (s.client or "") for s in now.seats.values())
@@ -120,7 +113,7 @@ def reasons(now: Round, before: Round | None) -> list[str]:
     """Why this generation came about: the coordinator's words, else what members said when they asked for it."""
     if now.opened is not None and now.opened.reason:
         return [now.opened.reason]
-    asked = [e for s in (before.seats.values() if before else ()) for e in s.own_events if isinstance(e, Rebalance | Join)]
+    asked = [e for s in (before.seats.values() if before else ()) for e in s.own_events if isinstance(e, (Rebalance, Join))]
     asked += [s.join for s in now.seats.values() if s.join is not None]
     found = (e.reason if isinstance(e, Rebalance) else e.extra.get("reason") for e in asked)
     return [text for text in found if isinstance(text, str) and text]
@@ -204,7 +197,7 @@ def _causes(now: Round, before: Round | None, why: Sequence[str]) -> tuple[int, 
         return 1, False
     told = [e for e in map(_external, why) if e is not None]
     known = int(delay_ms(before) > 0) + int(now.topics is not None and before.topics is not None and now.topics != before.topics)
-    theirs, ours = owners(before), owners(now)
+    theirs, ours = before.owners, now.owners
     possible = any(told) or (now.protocol_type == "connect" and not _follows_up(before))
     if theirs is None or ours is None:
         possible = possible or not told
@@ -354,7 +347,7 @@ def stop(now: Round, before: Round | None) -> Stop | None:
             gave_up = _gave_up(resource, was, seat)
             if gave_up is not None:
                 stopped[resource] = gave_up
-    theirs, ours = owners(before), owners(now)
+    theirs, ours = before.owners, now.owners
     everyone = theirs is not None and ours is not None and theirs & ours <= watched
     return Stop(kept, stopped, everyone) if kept else None
 
@@ -445,10 +438,12 @@ def _movement(before: Mapping[Owner, Owns], after: Mapping[Owner, Owns], nodes: 
     moved = tuple(sorted(r for r in old.keys() & new.keys() if old[r] != new[r]))
     present = sorted({nodes.get(owner, owner) for owner in after})
     minimum = 0
-    for kind in sorted({_kind_of(r) for r in new}):
-        total = sum(1 for r in new if _kind_of(r) == kind)
-        held = Counter(old[r] for r in new if r in old and _kind_of(r) == kind)
-        floor, extra = divmod(total, len(present))
+    kinds: dict[str, list[str]] = {}
+    for resource in new:
+        kinds.setdefault(_kind_of(resource), []).append(resource)
+    for resources in kinds.values():
+        held = Counter(old[r] for r in resources if r in old)
+        floor, extra = divmod(len(resources), len(present))
         loads = sorted((held.pop(node, 0) for node in present), reverse=True)
         minimum += sum(max(0, load - floor - int(place < extra)) for place, load in enumerate(loads)) + sum(held.values())
     return moved, minimum
@@ -462,7 +457,7 @@ def _subscribed(before: tuple[Round, Mapping[Owner, Owns]], after: tuple[Round, 
     """Whether every member may own a partition of every topic there is; owning one shows it."""
     if after[0].protocol_type == "connect":
         return True
-    topics = {_topic(r) for _, shares in (before, after) for owns in shares.values() for r in owns}
+    topics = {_topic(r) for r in frozenset[str]().union(*before[1].values(), *after[1].values())}
     answer: bool | None = True
     for owner in after[1]:
         seat = after[0].seats[owner]
@@ -649,7 +644,7 @@ class Zombies:
     def _believe(self, now: Round, owner: Owner, seat: Seat) -> None:
         if seat.holds is None:
             return
-        closed = seat.gone if isinstance(seat.gone, Closed | Crashed) else None
+        closed = seat.gone if isinstance(seat.gone, (Closed, Crashed)) else None
         orderly = _left_in_order(now.removed.get(owner)) or (bool(seat.own_events) and _left_in_order(seat.own_events[-1]))
         for resource in seat.holds:
             end = seat.lost.get(resource)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .events import NONE, Assigned, Event, Expire, Heartbeat, Join, Joined, Leave, Rebalance, Sync, Synced
-from .measures import SECOND, Episodes, Pulse, Unowned, Zombies, delay_ms, normal_reason, owners, peak_per_minute, pulse, stop, storms
+from .measures import SECOND, Episodes, Pulse, Unowned, Zombies, delay_ms, normal_reason, peak_per_minute, pulse, stop, storms
 from .results import Metrics, Settings
 from .rounds import Identities, Round, identities
 
@@ -21,7 +21,7 @@ FEW = 3
 """How often something must have happened before it is worth advice."""
 
 
-def metrics(events: Sequence[Event], history: Sequence[Round], settings: Settings) -> dict[str, object]:
+def metrics(events: Sequence[Event], history: Sequence[Round], settings: Settings, who: Identities | None = None) -> dict[str, object]:
     """Figures of one group, ready for JSON. None stands for what the trace can't show.
 
     Counts: ``generations`` seen, ``rebalances`` entered, of them ``probing_rebalances`` (Streams), ``reasons``,
@@ -31,7 +31,7 @@ def metrics(events: Sequence[Event], history: Sequence[Round], settings: Setting
     ``stop_the_world_share`` is the share of kept resources that members gave up in between, averaged over rebalances;
     ``zombie_seconds_longest`` compares two clocks, so ``clock_skew_ms`` is its error; ``delay_ms_max`` is Connect's.
     """
-    who = identities(events)
+    who = who or identities(events)
     pulses = _pulses(history)
     counted = [p for p in pulses if not p.probing]
     unfinished = _unfinished(events, history)
@@ -41,7 +41,7 @@ def metrics(events: Sequence[Event], history: Sequence[Round], settings: Setting
         unowned.step(now)
         zombies.step(now)
     stops = [s for now, before in _pairs(history) if (s := stop(now, before)) is not None]
-    delays = [e.delay_ms for e in events if isinstance(e, Sync | Synced) and e.delay_ms is not None]
+    delays = [e.delay_ms for e in events if isinstance(e, (Sync, Synced)) and e.delay_ms is not None]
     bounded = all(e.subscribed for e in settled)
     return {
         "generations": sum(now.generation > 0 for now in history),
@@ -49,7 +49,7 @@ def metrics(events: Sequence[Event], history: Sequence[Round], settings: Setting
         "probing_rebalances": len(pulses) - len(counted),
         "reasons": _reasons(events, who),
         "members_seen": len({who.owner(e.member) for e in events if e.member} | {o for r in history for o in r.seats}),
-        "members_max": max((len(listed) for now in history if (listed := owners(now))), default=None),
+        "members_max": max((len(listed) for now in history if (listed := now.owners)), default=None),
         "partition_seconds_unowned": unowned.seconds,
         "partitions_moved": sum(len(e.moved) for e in settled) if settled else None,
         "partitions_moved_minimum": sum(e.minimum for e in settled) if settled and bounded else None,
@@ -92,9 +92,9 @@ def _reasons(events: Sequence[Event], who: Identities) -> dict[str, int]:
 # Advice.
 
 
-def advice(events: Sequence[Event], history: Sequence[Round], measured: Metrics) -> tuple[str, ...]:
+def advice(events: Sequence[Event], history: Sequence[Round], measured: Metrics, who: Identities | None = None) -> tuple[str, ...]:
     """What an operator might change, most pressing first: only where the trace shows why, and naming the setting."""
-    seen = _Comings.of(events)
+    seen = _Comings.of(events, who or identities(events))
     types = {r.protocol_type for r in history} - {None}
     connect = "connect" in types if types else bool(seen.came) and all(map(_WORKER.match, seen.came))
     said = (
@@ -128,19 +128,19 @@ class _Comings:
     """Member ids that still spoke after the coordinator had dropped them, and when."""
 
     @classmethod
-    def of(cls, events: Sequence[Event]) -> _Comings:
-        seen = cls(identities(events))
+    def of(cls, events: Sequence[Event], who: Identities) -> _Comings:
+        seen = cls(who)
         first: dict[str, int] = {}
         for event in events:
             if not event.member or event.ts is None:
                 continue
-            if isinstance(event, Expire | Leave):
+            if isinstance(event, (Expire, Leave)):
                 if isinstance(event, Expire) and event.reason != "session":
                     continue
                 gone = seen.expired if isinstance(event, Expire) else seen.left
                 if not isinstance(event, Leave) or event.error == NONE:
                     gone.setdefault(seen.client(event.member), []).append((event.ts, event.member))
-            elif isinstance(event, Heartbeat | Joined | Synced) and event.error == "UNKNOWN_MEMBER_ID":
+            elif isinstance(event, (Heartbeat, Joined, Synced)) and event.error == "UNKNOWN_MEMBER_ID":
                 seen.rejected[event.member] = max(event.ts, seen.rejected.get(event.member, event.ts))
             elif _arrives(event):
                 first[event.member] = min(event.ts, first.get(event.member, event.ts))
@@ -181,7 +181,7 @@ class _Comings:
 def _arrives(event: Event) -> bool:
     if isinstance(event, Rebalance):
         return (event.reason or "").lower().startswith("adding new member")
-    return isinstance(event, Join | Joined | Assigned)
+    return isinstance(event, (Join, Joined, Assigned))
 
 
 def _consumer_per_read(seen: _Comings, measured: Metrics, connect: bool) -> str | None:
@@ -265,10 +265,10 @@ def _connect_delay(history: Sequence[Round], seen: _Comings) -> str | None:
     for now in history:
         delay = delay_ms(now)
         if delay >= LONG_DELAY_MS and now.first_ts is not None and started is None:
-            started = now.first_ts, delay, owners(now)
+            started = now.first_ts, delay, now.owners
         elif delay == 0 and started is not None:
             begun, length, before = started
-            started, after = None, owners(now)
+            started, after = None, now.owners
             deadline = begun + length * 1000
             came = after - before if before is not None and after is not None else None
             if now.first_ts is None or now.first_ts < deadline - SECOND or came:

@@ -10,13 +10,16 @@ A *seat* is one slot of one generation: a dynamic member, or a group.instance.id
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
+from operator import attrgetter
 from typing import Literal, cast
 
 from .events import (
+    KINDS,
     NONE,
     Assigned,
     Assignment,
@@ -86,7 +89,8 @@ class Seat:
     ``named``: the coordinator or the leader named it, so its ids are real; a client's log may not know its member id.
     ``released`` maps what it gave up while in this generation, ``lost`` what it found it had lost. ``taken`` is what it
     took in this generation. ``rejoined`` shows the JoinGroup of this generation, ``active`` later signs of life in it.
-    ``join`` led to this generation, ``latest_join`` may have been granted since, without a rebalance.
+    ``join`` led to this generation, ``latest_join`` may have been granted since, without a rebalance. ``given`` is what it is to
+    own in this generation: the coordinator's word first, then the leader's, then the member's.
     """
 
     owner: Owner
@@ -112,11 +116,7 @@ class Seat:
     active: list[Event] = field(default_factory=list[Event])
     gone: Event | None = None
     gap: Gap | None = None
-
-    @property
-    def given(self) -> Grant | None:
-        """What the seat is to own in this generation: the coordinator's word first, then the leader's, then the member's."""
-        return min(self.grants, key=lambda g: _GRANT_RANK.get(type(g.event), 9), default=None)
+    given: Grant | None = None
 
     @property
     def rejoined(self) -> bool:
@@ -129,9 +129,10 @@ _GRANT_RANK: Mapping[type[Event], int] = {Synced: 0, Assignment: 1, Sync: 2}
 
 @dataclass(slots=True)
 class Round:
-    """One generation. ``listed`` are all member ids of it, None if no observer listed them.
+    """One generation. ``listed`` are all member ids of it, ``owners`` their slots; None if no observer listed them.
 
-    ``proposals`` are the leader's assignments, ``overruled`` what it proposed otherwise after that.
+    ``proposals`` are the leader's assignments, ``overruled`` what it proposed otherwise after that. ``shares`` says who is to own
+    what once everyone has applied this generation; None unless every member's share was seen.
     """
 
     epoch: int
@@ -152,6 +153,8 @@ class Round:
     topics: Mapping[str, int] | None = None
     gaps: list[Gap] = field(default_factory=list[Gap])
     coordinator_events: list[Event] = field(default_factory=list[Event])
+    owners: frozenset[Owner] | None = None
+    shares: Mapping[Owner, Owns] | None = None
 
     @property
     def key(self) -> tuple[int, int]:
@@ -177,18 +180,6 @@ class Round:
         return one is not other and ((one.named and other.named) or bool(one.own_events and other.own_events))
 
     @property
-    def shares(self) -> dict[Owner, Owns] | None:
-        """Who is to own what once everyone has applied this generation; None unless every member's share was seen."""
-        whole = self.stored or [p for p in self.proposals if p.assignment is not None]
-        given = {owner: seat.given for owner, seat in self.seats.items()}
-        known = {owner: grant.owns for owner, grant in given.items() if grant is not None}
-        if whole:
-            return known
-        if self.listed is None or len(known) < len(self.seats) or len(self.seats) < len(self.listed):
-            return None
-        return known
-
-    @property
     def first_ts(self) -> int | None:
         """The coordinator's clock when this generation started, in microseconds; a member's where only that was seen."""
         own = (e for seat in self.seats.values() for e in seat.own_events)
@@ -208,13 +199,13 @@ def removes(event: Event) -> bool:
 
 def by_clock(events: Iterable[Event]) -> list[Event]:
     """Events of one clock in its order: by epoch and time, where time is missing after what stood before them."""
-    keyed: list[tuple[int, int, int, Event]] = []
+    read = [*events]
+    when: list[tuple[int, int]] = []
     last = -(2**62)
-    for index, event in enumerate(events):
+    for event in read:
         last = event.ts if event.ts is not None else last
-        keyed.append((event.epoch, last, index, event))
-    keyed.sort(key=lambda k: k[:3])
-    return [k[3] for k in keyed]
+        when.append((event.epoch, last))
+    return [read[place] for place in sorted(range(len(read)), key=when.__getitem__)]
 
 
 def distinct(events: Sequence[Event]) -> list[Event]:
@@ -223,14 +214,12 @@ def distinct(events: Sequence[Event]) -> list[Event]:
     if same:
         events = [replace(e, member=same[e.member]) if e.member in same else e for e in events]
     dropped: set[int] = set()
-    clocked = sorted((e.ts, i) for i, e in enumerate(events) if e.ts is not None)
-    for _, moment in groupby(clocked, key=lambda c: c[0]):
-        indices = [i for _, i in moment]
-        if len(indices) > 1:
-            seen: set[_Content] = set()
-            for index in indices:
-                content = _content(events[index])
-                (dropped.add(index) if content in seen else seen.add(content))
+    moments = [(e.ts, type(e), e.member) for e in events]
+    met = Counter(moments)
+    seen: set[_Content] = set()
+    for index in [i for i, moment in enumerate(moments) if met[moment] > 1 and moment[0] is not None]:
+        content = _content(events[index])
+        (dropped.add(index) if content in seen else seen.add(content))
     kept: Counter[_Content] = Counter()
     count: Counter[tuple[str, _Content]] = Counter()
     unclocked = [i for i, e in enumerate(events) if e.ts is None]
@@ -241,7 +230,7 @@ def distinct(events: Sequence[Event]) -> list[Event]:
             dropped.add(index)
         else:
             kept[content] += 1
-    return [e for i, e in enumerate(events) if i not in dropped]
+    return [e for i, e in enumerate(events) if i not in dropped] if dropped else [*events]
 
 
 def _copied_logs(events: Sequence[Event]) -> dict[str, str]:
@@ -249,9 +238,10 @@ def _copied_logs(events: Sequence[Event]) -> dict[str, str]:
 
     Two processes of one client.id may log alike at one moment; they don't take the same work, at the same time, throughout.
     """
+    made_up = {member for member in {e.member for e in events} if member and _MADE_UP.search(member)}
     logs: dict[str, dict[_Content, tuple[int | None, bool]]] = {}
-    for event in events:
-        if event.member and _MADE_UP.search(event.member):
+    for event in events if made_up else ():
+        if event.member in made_up:
             content = _content(replace(event, member=None))
             logs.setdefault(event.member, {})[content] = (event.ts, bool(event.resources))
     same: dict[str, str] = {}
@@ -277,30 +267,30 @@ def _agree(one: Mapping[_Content, tuple[int | None, bool]], other: Mapping[_Cont
 
 def _content(event: Event) -> _Content:
     """What an event says, apart from where it was read."""
-    return (type(event), *(_hashable(getattr(event, f.name)) for f in fields(event) if f.compare and f.name != "src"))
+    return (type(event), *map(_hashable, _SAID[type(event)](event)))
+
+
+_SAID: Mapping[type[Event], Callable[[Event], tuple[object, ...]]] = {
+    record: attrgetter(*(f.name for f in fields(record) if f.compare and f.name != "src")) for record in KINDS.values()
+}
 
 
 def _hashable(value: object) -> object:
     return tuple(sorted(cast(Mapping[str, object], value).items())) if isinstance(value, Mapping) else value
 
 
-def lives(events: Sequence[Event]) -> Sequence[Event]:
+def lives(events: Sequence[Event], who: Identities | None = None) -> Sequence[Event]:
     """Give each life of the group epochs of its own: a group that is deleted while empty starts at generation 1 again.
 
     It was empty where a list of members says so, or where everybody whom the last one lists was seen to go.
-    A member's own event goes with its member id; it is left out where that does not tell the life.
+    A member's own event goes with its member id; it is left out where that does not tell the life. Gives ``events`` themselves
+    if they are of one life.
     """
-    life, present, last = 0, _Present(identities(events)), None
-    placed: list[tuple[Event, int]] = []
-    for event in requests(events):
-        if present.empty and last is not None and event.epoch == last[0] and _starts_anew(event, last[1]):
-            life, last = life + 1, None
-        present.apply(event)
-        if isinstance(event, GenerationStarted | Assignment) and event.members is not None and event.generation is not None:
-            last = (event.epoch, event.generation)
-        placed.append((event, life))
-    if not life:
+    seen = requests(events)
+    births = _births(seen, who or identities(events))
+    if not births:
         return events
+    placed = [(event, bisect_right(births, place)) for place, event in enumerate(seen)]
     homes: dict[tuple[int, str], set[int]] = {}
     for event, home in placed:
         for member in _named(event):
@@ -309,6 +299,26 @@ def lives(events: Sequence[Event]) -> Sequence[Event]:
     known = ((e, homes.get((e.epoch, e.member or ""), set[int]())) for e in own)
     placed.extend((e, next(iter(home))) for e, home in known if len(home) == 1)
     return [replace(event, epoch=event.epoch + home) if home else event for event, home in placed]
+
+
+def _births(seen: Sequence[Event], who: Identities) -> list[int]:
+    """Where another life of the group begins."""
+    births: list[int] = []
+    present, last = _Present(who), None
+    for place, event in enumerate(seen):
+        if type(event) not in _SHOW_LIFE:
+            continue
+        if present.empty and last is not None and event.epoch == last[0] and _starts_anew(event, last[1]):
+            births.append(place)
+            last = None
+        present.apply(event)
+        if isinstance(event, (GenerationStarted, Assignment)) and event.members is not None and event.generation is not None:
+            last = (event.epoch, event.generation)
+    return births
+
+
+_SHOW_LIFE = frozenset({GenerationStarted, Assignment, Rebalance, Joined, Expire, Leave})
+"""Events that list or remove members, or can't follow a group's end."""
 
 
 @dataclass(slots=True)
@@ -335,7 +345,7 @@ def _starts_anew(event: Event, last: int) -> bool:
     """Whether the event can't follow a group that was emptied after generation ``last``."""
     if event.generation is None or event.generation < 0:
         return False
-    if isinstance(event, GenerationStarted | Assignment):
+    if isinstance(event, (GenerationStarted, Assignment)):
         return event.generation <= last and bool(event.members)
     return event.generation < last if isinstance(event, Rebalance) else event.generation <= last and isinstance(event, Joined)
 
@@ -344,9 +354,9 @@ def _named(event: Event) -> Iterator[str]:
     """Every member id in the event."""
     if event.member:
         yield event.member
-    if isinstance(event, GenerationStarted | Assignment):
+    if isinstance(event, (GenerationStarted, Assignment)):
         yield from event.members or ()
-    if isinstance(event, Assignment | Sync):
+    if isinstance(event, (Assignment, Sync)):
         yield from event.assignment or ()
 
 
@@ -357,6 +367,8 @@ def requests(events: Sequence[Event]) -> list[Event]:
     (`rounds`), not about what came first.
     """
     seen = [e for e in events if e.observer in ("coordinator", "any")]
+    if all(e.ts is not None for e in seen):
+        return by_clock(seen)
     clocked = {_file(e) for e in seen if e.ts is not None}
     return by_clock(e for e in seen if not clocked or _file(e) in clocked)
 
@@ -383,11 +395,11 @@ def identities(events: Iterable[Event]) -> Identities:
     instances: dict[str, str] = {}
     clients: dict[str, str] = {}
     for event in events:
-        if event.member:
-            if event.instance:
-                instances[event.member] = min(event.instance, instances.get(event.member, event.instance))
-            if event.client:
-                clients[event.member] = min(event.client, clients.get(event.member, event.client))
+        member, instance, client = event.member, event.instance, event.client
+        if member and instance and (member not in instances or instance < instances[member]):
+            instances[member] = instance
+        if member and client and (member not in clients or client < clients[member]):
+            clients[member] = client
         if isinstance(event, Replace) and event.instance and event.old_member:
             instances[event.old_member] = event.instance
         if isinstance(event, Assignment) and event.members:
@@ -399,18 +411,22 @@ def identities(events: Iterable[Event]) -> Identities:
     return Identities(instances, clients)
 
 
-def rounds(events: Sequence[Event]) -> list[Round]:
+def rounds(events: Sequence[Event], who: Identities | None = None) -> list[Round]:
     """Fold one group's events into its rounds, in the order of (epoch, generation)."""
-    who = identities(events)
-    ordered = by_clock(e for e in events if e.observer in ("coordinator", "any"))
-    table = _Table(who, _refused(ordered))
-    for event in ordered:
-        table.coordinator(event)
+    seen: list[Event] = []
     own: dict[str, list[Event]] = {}
     for event in events:
-        stream = event.member or event.client
-        if stream and (event.observer in ("member", "harness") or isinstance(event, Gap)):
-            own.setdefault(stream, []).append(event)
+        coordinators = event.observer in ("coordinator", "any")
+        if coordinators:
+            seen.append(event)
+        if not coordinators or isinstance(event, Gap):
+            stream = event.member or event.client
+            if stream:
+                own.setdefault(stream, []).append(event)
+    ordered = by_clock(seen)
+    table = _Table(who or identities(events), _refused(ordered))
+    for event in ordered:
+        table.coordinator(event)
     for stream in sorted(own):
         table.member(stream, own[stream])
     return table.finish()
@@ -682,7 +698,7 @@ class _Table:
                 belief.clear()
             pending: Join | None = None
             for event in events:
-                if not isinstance(event, Joined | Synced) or event.error == NONE:
+                if not isinstance(event, (Joined, Synced)) or event.error == NONE:
                     seat.own_events.append(event)
                 self._own(now, seat, event, belief)
                 pending = event if isinstance(event, Join) else pending
@@ -717,19 +733,41 @@ class _Table:
             case _:
                 pass
         _believe(belief, event)
-        if isinstance(event, Assigned | Owned):
+        if isinstance(event, (Assigned, Owned)):
             if isinstance(event, Assigned):
                 seat.taken.update(dict.fromkeys(event.resources or (), event))
             seat.holds = dict(belief)
             self._type(now, event.resources or ())
 
     def finish(self) -> list[Round]:
-        """All rounds in order; protocol and type are carried to rounds whose observers did not show them."""
+        """All rounds in order, complete; protocol and type are carried to rounds whose observers did not show them."""
         ordered = [self.rounds[key] for key in sorted(self.rounds)]
         protocol_type: ProtocolType | None = next((r.protocol_type for r in ordered if r.protocol_type), None)
         for now in ordered:
             now.protocol_type = now.protocol_type or protocol_type
+            for seat in now.seats.values():
+                seat.given = min(seat.grants, key=_rank, default=None)
+            now.owners, now.shares = _owners(now), _shares(now)
         return ordered
+
+
+def _rank(grant: Grant) -> int:
+    return _GRANT_RANK.get(type(grant.event), 9)
+
+
+def _owners(now: Round) -> frozenset[Owner] | None:
+    if now.listed is None:
+        return None
+    return frozenset(owner for owner, seat in now.seats.items() if not now.listed.keys().isdisjoint(seat.ids))
+
+
+def _shares(now: Round) -> dict[Owner, Owns] | None:
+    known = {owner: seat.given.owns for owner, seat in now.seats.items() if seat.given is not None}
+    if now.stored or any(p.assignment is not None for p in now.proposals):
+        return known
+    if now.listed is None or len(known) < len(now.seats) or len(now.seats) < len(now.listed):
+        return None
+    return known
 
 
 def _asker(event: Join | Joined) -> str:

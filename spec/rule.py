@@ -45,9 +45,12 @@ class Monitor:
     The fold has two orders. ``request`` receives what the coordinator saw, in the coordinator's order. ``round``
     receives each generation once it is complete, in the order of (epoch, generation), with the few before it in
     ``past``; what members saw is in it, placed by generation and never by their clocks. ``end`` closes the trace.
+
+    ``hears`` are the kinds of events that ``request`` is called with: no other one is any of its business.
     """
 
     rule: ClassVar[Rule]
+    hears: ClassVar[tuple[type[Event], ...]] = ()
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

@@ -15,8 +15,8 @@ MAX_DEPTH = 32
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-_LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+FIRST_TS = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+LAST_TS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 _INT64 = 1 << 63
 _RFC_3339 = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})")
 
@@ -74,7 +74,7 @@ def parse_ts(text: str) -> int:
         raise ValueError("not a time by RFC 3339")
     since = datetime.fromisoformat(text.upper()) - _EPOCH
     micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-    if not _FIRST <= micros <= _LAST:
+    if not FIRST_TS <= micros <= LAST_TS:
         raise ValueError("outside the years 1 to 9999 UTC")
     return micros
 
@@ -289,7 +289,7 @@ _BY_KIND: Mapping[tuple[type[Event], str], Callable[[object], object]] = {
 
 
 def _readers(record: type[Event]) -> dict[str, Callable[[object], object]]:
-    names = (field.name for field in fields(record) if field.name != "extra")
+    names = (field.name for field in fields(record) if field.name not in ("extra", "times"))
     return {name: _BY_KIND.get((record, name)) or _BY_NAME[name] for name in names}
 
 

@@ -66,6 +66,7 @@ class GenerationIncreases(Monitor):
             "a stretch without evidence may hide either",
         ),
     )
+    hears: ClassVar[tuple[type[Event], ...]] = (GenerationStarted, Assignment, Joined, Gap)
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -224,6 +225,7 @@ class ProtocolCommonToMembers(Monitor):
         unknown_when="the protocols that members offered, or the one chosen, were not captured",
         slice="member",
     )
+    hears: ClassVar[tuple[type[Event], ...]] = (Joined,)
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -284,9 +286,10 @@ class StaleGenerationRejected(Monitor):
         ),
         slice="member",
     )
+    hears: ClassVar[tuple[type[Event], ...]] = (Heartbeat, Synced)
 
     def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
-        if not isinstance(event, Heartbeat | Synced) or event.error != NONE or event.generation is None or event.generation < 0:
+        if not isinstance(event, (Heartbeat, Synced)) or event.error != NONE or event.generation is None or event.generation < 0:
             return
         if group.loading or group.generation is None:
             yield Unknown("the coordinator's current generation is not known here")
@@ -326,6 +329,7 @@ class ZombieCommitRejected(Monitor):
         exceptions=("commits without a generation", "transactional commits", "a zombie's attempts that are refused are legal"),
         slice="member",
     )
+    hears: ClassVar[tuple[type[Event], ...]] = (Commit,)
 
     def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
         if not isinstance(event, Commit) or event.error != NONE or not event.member or event.extra.get("transactional"):
@@ -402,6 +406,7 @@ class JoinBarrier(Monitor):
             "a JoinGroup whose connection dropped leaves no line in a request log, yet its member counts as joined",
         ),
     )
+    hears: ClassVar[tuple[type[Event], ...]] = (Join, Joined, GenerationStarted, Expire, Leave, Load, Gap)
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -560,10 +565,10 @@ class RebalanceWithinTimeout(Monitor):
             f"a timer may be up to {TIMER_SLACK_MS} ms late",
         ),
     )
+    hears: ClassVar[tuple[type[Event], ...]] = (Rebalance, Join, Joined, Replace, Leave, Expire, GenerationStarted)
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.before: Event | None = None
         self.waiting: dict[str, Event] = {}
         """Since when each member id waits whose JoinGroup came in this join phase, and was not refused."""
         self.concerned: set[Owner] = set()
@@ -574,7 +579,7 @@ class RebalanceWithinTimeout(Monitor):
     def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
         match event:
             case Rebalance():
-                self.waiting = dict.fromkeys(self._opener(event), event)
+                self.waiting = dict.fromkeys(_opener(event, group), event)
                 self.concerned = {group.who.owner(m) for m in (*group.members, *self.waiting)}
                 self.complete = group.complete or event.generation == 0
             case Join() if event.member:
@@ -588,12 +593,6 @@ class RebalanceWithinTimeout(Monitor):
                 yield from self._length(event, group.rebalance, group)
             case _:
                 pass
-        self.before = event
-
-    def _opener(self, event: Rebalance) -> Iterator[str]:
-        """The JoinGroup that opens a join phase comes right before it, and waits from then on."""
-        if isinstance(self.before, Join) and self.before.member and self.before.member in (event.reason or ""):
-            yield self.before.member
 
     def _length(self, event: GenerationStarted, start: Rebalance, group: Coordinator) -> Iterator[Outcome]:
         known = group.rebalance_timeout_ms
@@ -622,6 +621,13 @@ class RebalanceWithinTimeout(Monitor):
                 ),
                 advice="Look for a stopped or overloaded coordinator: its timer must have fired long before.",
             )
+
+
+def _opener(event: Rebalance, group: Coordinator) -> Iterator[str]:
+    """The JoinGroup that opens a join phase comes right before it, and waits from then on."""
+    before = group.latest
+    if isinstance(before, Join) and before.member and before.member in (event.reason or ""):
+        yield before.member
 
 
 def names(resources: Sequence[str] | frozenset[str], most: int = 6) -> str:

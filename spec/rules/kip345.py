@@ -96,9 +96,9 @@ class StaticAssignmentKept(Monitor):
 
     def _settled_before(self, member: str, now: Round) -> bool:
         """Whether the leader's assignment was in force for sure when the slot's ``member`` came."""
-        shows = (r for r in now.coordinator_events if isinstance(r, Replace | Joined) and r.member == member)
+        shows = (r for r in now.coordinator_events if isinstance(r, (Replace, Joined)) and r.member == member)
         returned = next(shows, None)
-        settled = next((e for e in now.coordinator_events if isinstance(e, Assignment | Synced)), None)
+        settled = next((e for e in now.coordinator_events if isinstance(e, (Assignment, Synced))), None)
         return returned is not None and precedes_for_sure(settled, returned, self.settings)
 
 
@@ -121,6 +121,7 @@ class StaticReturnNoRebalance(Monitor):
         ),
         slice="member",
     )
+    hears: ClassVar[tuple[type[Event], ...]] = (Replace, Join, GenerationStarted, Gap, Load, Leave, Expire, Rebalance)
     soon_ms: ClassVar[int] = 3_000
     """How soon after a return an unexplained rebalance is put down to it."""
 
@@ -223,6 +224,7 @@ class StaticSlotHeld(Monitor):
         ),
         slice="member",
     )
+    hears: ClassVar[tuple[type[Event], ...]] = (GenerationStarted, Assignment, Expire, Leave, Joined, Load, Gap)
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -370,9 +372,10 @@ class OneMemberPerInstance(Monitor):
         exceptions=("the old id and the new id of a replacement follow one another",),
         slice="member",
     )
+    hears: ClassVar[tuple[type[Event], ...]] = (GenerationStarted, Assignment)
 
     def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
-        if not isinstance(event, GenerationStarted | Assignment) or event.members is None:
+        if not isinstance(event, (GenerationStarted, Assignment)) or event.members is None:
             return
         ids: dict[str, list[str]] = {}
         for member in event.members:
@@ -412,9 +415,10 @@ class FencedStaysFenced(Monitor):
         ),
         slice="member",
     )
+    hears: ClassVar[tuple[type[Event], ...]] = (Heartbeat, Joined, Synced, Commit)
 
     def request(self, event: Event, group: Coordinator) -> Iterator[Outcome]:
-        if not isinstance(event, Heartbeat | Joined | Synced | Commit) or not event.member or group.loading:
+        if not isinstance(event, (Heartbeat, Joined, Synced, Commit)) or not event.member or group.loading:
             return
         cause = group.replaced.get(event.member) or group.fenced.get(event.member)
         if cause is None:
@@ -455,6 +459,7 @@ class StaticCloseSendsNoLeave(Monitor):
         ),
         slice="member",
     )
+    hears: ClassVar[tuple[type[Event], ...]] = (Leave,)
     own_reasons: ClassVar[tuple[str, ...]] = ("consumer is being closed", "unsubscribed", "poll timeout")
 
     def __init__(self, settings: Settings) -> None:

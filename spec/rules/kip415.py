@@ -184,7 +184,7 @@ def _started(now: Round) -> dict[Clock, int]:
     first: dict[Clock, int] = {}
     stopping = _revoked(now)
     for clock, ts, event in _seen_by(now):
-        if isinstance(event, GenerationStarted | Joined | Sync | Synced) and clock not in stopping:
+        if isinstance(event, (GenerationStarted, Joined, Sync, Synced)) and clock not in stopping:
             first[clock] = min(ts, first.get(clock, ts))
     return first
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from ..events import NONE, Commit, Event, Heartbeat
 from ..results import Argument, Broken, Held, Outcome, Settings, Unknown, shown
@@ -247,12 +247,15 @@ def _settled(now: Round, past: Sequence[Round]) -> dict[str, Owner]:
     """
     claims: dict[str, list[tuple[Owner, Claim]]] = {}
     for seat in now.seats.values():
-        for resource in seat.claim.owns if seat.claim is not None else ():
-            claims.setdefault(resource, []).append((seat.owner, cast("Claim", seat.claim)))
+        if (claim := seat.claim) is not None:
+            for resource in claim.owns:
+                claims.setdefault(resource, []).append((seat.owner, claim))
     settled: dict[str, Owner] = {}
     for resource, made in claims.items():
-        if len(made) > 1:
-            made = [(owner, claim) for owner, claim in made if not _false(resource, owner, claim, now, past)]
+        if len(made) == 1:
+            settled[resource] = made[0][0]
+            continue
+        made = [(owner, claim) for owner, claim in made if not _false(resource, owner, claim, now, past)]
         if any(claim.generation is None for _, claim in made) and len(made) > 1:
             continue
         newest = max((claim.generation or 0 for _, claim in made), default=0)
@@ -412,7 +415,7 @@ class RevokerRejoins(Monitor):
         if given is None or given.ts is None or timeout is None:
             return None
         deadline = given.ts + (timeout + self.settings.clock_skew_ms) * 1000
-        alive = (e for e in reversed(seat.active) if isinstance(e, Heartbeat | Commit) and e.observer == "coordinator")
+        alive = (e for e in reversed(seat.active) if isinstance(e, (Heartbeat, Commit)) and e.observer == "coordinator")
         return next((e for e in alive if e.error == NONE and e.ts is not None and e.ts >= deadline), None)
 
     def _broken(self, now: Round, seat: Seat, stayed: Event) -> Broken:
@@ -463,7 +466,8 @@ class WithheldPartitionReassigned(Monitor):
         same_members = shares.keys() == before.shares.keys() and not before.removed and not before.replaced
         given = {r for owns in shares.values() for r in owns}
         alive = {_topic(r) for r in given}
-        still = {r: e for r, e in self.orphans.items() if r not in given and _topic(r) in alive and _subscribed(r, now)}
+        wanted = _subscribed(now)
+        still = {r: e for r, e in self.orphans.items() if r not in given and _topic(r) in alive and (wanted is None or _topic(r) in wanted)}
         still = {r: e for r, e in still.items() if not any(s.claim is not None and r in s.claim.owns for s in now.seats.values())}
         if self.orphans and same_members:
             if still and any(s.claim is None for s in now.seats.values()):
@@ -473,9 +477,8 @@ class WithheldPartitionReassigned(Monitor):
             else:
                 yield Held(len(self.orphans))
         earlier = {r: owner for owner, owns in before.shares.items() for r in owns}
-        self.orphans = {
-            r: _evidence(before, owner) for r, owner in earlier.items() if r not in given and owner in shares and _subscribed(r, now)
-        }
+        taken = {r: owner for r, owner in earlier.items() if r not in given and owner in shares}
+        self.orphans = {r: _evidence(before, owner) for r, owner in taken.items() if wanted is None or _topic(r) in wanted}
 
     def end(self, past: Sequence[Round]) -> Iterator[Outcome]:
         if self.orphans:
@@ -519,11 +522,10 @@ def _previous(now: Round, past: Sequence[Round]) -> Round | None:
     return before if before is not None and before.key == (now.epoch, now.generation - 1) and not before.gaps else None
 
 
-def _subscribed(resource: str, now: Round) -> bool:
-    """Whether somebody still subscribes to the partition's topic, as far as that is known."""
-    topic = _topic(resource)
+def _subscribed(now: Round) -> frozenset[str] | None:
+    """The topics that somebody still subscribes to; None unless every member's are known."""
     known = [s.join.subscribed for s in now.seats.values() if s.join is not None and s.join.subscribed is not None]
-    return len(known) < len(now.seats) or any(topic in topics for topics in known)
+    return frozenset[str]().union(*known) if len(known) == len(now.seats) else None
 
 
 class Converges(Monitor):
