@@ -64,7 +64,7 @@ def assemble(captures: Sequence[Capture]) -> list[Event]:
         for event in capture.events:
             raw.setdefault((event.cluster, event.group), []).append((log, event))
     for located in raw.values():
-        together.extend(_align(located))
+        together.extend(align(located))
     return together
 
 
@@ -77,7 +77,8 @@ def _started(capture: Capture) -> tuple[int, str]:
     return next((e.ts for e in capture.events if e.ts is not None), 1 << 62), capture.path
 
 
-def _align(located: Sequence[tuple[str, Event]]) -> list[Event]:
+def align(located: Sequence[tuple[str, Event]]) -> list[Event]:
+    """One group's events with epochs that agree, each with the log (`log_name`) that it stood in, logs in the order of their time."""
     sightings, place = _sightings(located)
     clusters = _clusters(sightings)
     epochs = _epochs(clusters)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import BinaryIO, cast
@@ -15,7 +15,7 @@ from .base import LogReader
 from .detect import Content, Unreadable
 from .paths import NoSuchFile, expand
 from .scan import Scan, blocks, whole_lines
-from .streams import PEEK, Utf8, open_file
+from .streams import PEEK, Utf8, open_file, unpacked
 from .whole import MalformedAt, Tally
 
 AUTO = "auto"
@@ -75,6 +75,14 @@ class _Progress:
     problem: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A file that is not at its path on this machine: how to open its bytes (may raise `OSError`), and when it was modified."""
+
+    open: Callable[[], io.RawIOBase]
+    modified: datetime
+
+
 def formats() -> tuple[str, ...]:
     """Every name that `read` takes as ``format``."""
     readers = (*registry.WHOLE_FILE_READERS, *registry.LOG_READERS)
@@ -93,14 +101,19 @@ def read(paths: Sequence[str], format: str = AUTO) -> Iterator[FileReading]:
         if isinstance(path, NoSuchFile):
             yield FileReading(path.path, iter(()), _Progress("none", problem=path.problem))
         else:
-            progress = _Progress("unknown" if format == AUTO else format)
-            yield FileReading(path, _events(path, format, progress), progress)
+            yield read_file(path, format)
 
 
-def _events(path: str, format: str, progress: _Progress) -> Iterator[Event]:
+def read_file(path: str, format: str = AUTO, stored: Stored | None = None) -> FileReading:
+    """Read one file, which is ``stored`` where no local ``path`` leads; else as `read`."""
+    progress = _Progress("unknown" if format == AUTO else format)
+    return FileReading(path, _events(path, format, stored, progress), progress)
+
+
+def _events(path: str, format: str, stored: Stored | None, progress: _Progress) -> Iterator[Event]:
     try:
-        modified = datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
-        with open_file(path) as (stream, guard):
+        modified = stored.modified if stored else datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
+        with unpacked(stored.open()) if stored else open_file(path) as (stream, guard):
             yield from _content(stream, path, format, modified, progress)
             progress.problem = guard.problem
     except Unreadable as unreadable:

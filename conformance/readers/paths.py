@@ -41,14 +41,14 @@ def expand(paths: Sequence[str]) -> Iterator[str | NoSuchFile]:
 
 def _files(path: str) -> Iterator[str]:
     if os.path.isdir(path):
-        found = sorted(_walk(path, set()), key=_chronological)
+        found = sorted(_walk(path, set()), key=chronological)
         if not found:
             raise NoSuchFile(path, "the directory holds no file to read")
         yield from found
     elif os.path.lexists(path):
         yield path
     elif glob.has_magic(path):
-        matches = sorted(glob.glob(path, recursive=True), key=_chronological)
+        matches = sorted(glob.glob(path, recursive=True), key=chronological)
         if not matches:
             raise NoSuchFile(path, "the glob matches no file")
         for match in matches:
@@ -92,7 +92,7 @@ def _identity(path: str) -> _Identity:
     return status.st_dev, status.st_ino
 
 
-def _chronological(path: str) -> tuple[str, str, int, str, int, str]:
+def chronological(path: str) -> tuple[str, str, int, str, int, str]:
     """Sorts ``server.log.2``, ``server.log.1``, ``server.log`` like that, and dated ones before the undated."""
     directory, base = os.path.split(path)
     match = _ROTATED.fullmatch(base)

@@ -7,7 +7,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import zstandard
@@ -137,10 +137,15 @@ def _reason(error: Exception) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
 
 
+def open_file(path: str) -> AbstractContextManager[tuple[io.BufferedReader, Guarded]]:
+    """The decompressed content of the file; see `unpacked`. Raises `OSError`."""
+    return unpacked(io.FileIO(path))
+
+
 @contextmanager
-def open_file(path: str) -> Generator[tuple[io.BufferedReader, Guarded]]:
-    """The decompressed content of the file, and the guard that knows how reading it went. Raises `OSError`."""
-    with io.BufferedReader(io.FileIO(path), PEEK) as raw:
+def unpacked(content: io.RawIOBase) -> Generator[tuple[io.BufferedReader, Guarded]]:
+    """The decompressed ``content`` of a file, and the guard that knows how reading it went; ``content`` is closed at the end."""
+    with io.BufferedReader(content, PEEK) as raw:
         magic = raw.peek(PEEK)[:4]
         if magic.startswith(_GZIP):
             guard = Guarded(gzip.GzipFile(fileobj=cast(BinaryIO, raw)))
