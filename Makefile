@@ -27,7 +27,7 @@ record: $(STAMP)         ## record traces/ anew from real clusters (needs mvn an
 	$(BIN)/python -m kipcheck.conformance.recorder --out traces
 
 lock:                    ## refresh the locked versions
-	$(BIN)/python -m pip install -q uv && $(BIN)/uv pip compile -q --universal --python-version 3.11 --no-header --extra prove --extra test --extra lint pyproject.toml -o requirements.lock
+	$(BIN)/python -m pip install -q uv && $(BIN)/uv pip compile -q --universal --python-version 3.11 --no-header --extra spark --extra prove --extra test --extra bench --extra lint pyproject.toml -o requirements.lock
 
 $(STAMP): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kipcheck needs Python 3.11 or later; try: make PYTHON=python3.12")'

