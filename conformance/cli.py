@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import sys
 import traceback
@@ -22,11 +23,14 @@ from ..spec.results import Settings, Severity
 from ..spec.rule import Rule
 from ..spec.rules import RULES
 from .doctor import tools
+from .ingest import ingest
+from .pipeline.manifest import DataSetError
+from .pipeline.runtime import SparkFailed
 from .readers.files import formats
 from .reports import RENDERERS
 from .reports.terminal import show
 from .study import explore, prove
-from .validate import exit_status
+from .validate import Engine, exit_status
 from .validate import validate as run_validate
 from .waivers import WaiverError, load
 
@@ -41,6 +45,12 @@ def duration(text: str) -> int:
     if match is None:
         raise click.BadParameter(f"{text!r} is not a duration; write it like 500ms, 2s or 5m")
     return int(float(match[1]) * _UNITS[match[2]])
+
+
+class Failed(click.ClickException):
+    """What can't be done, through no fault of kipcheck's."""
+
+    exit_code = 2
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -61,10 +71,14 @@ def cli() -> None:
 )
 @click.option(
     "--engine",
-    type=click.Choice(("auto", "local")),
+    type=click.Choice(get_args(Engine)),
     default="auto",
     show_default=True,
-    help="Where to run; this release has the local engine.",
+    help="Where to run; auto takes Spark for large input.",
+)
+@click.option("--master", metavar="URL", help="Spark's master, such as spark://HOST:PORT; without one Spark runs on this machine.")
+@click.option(
+    "--scratch", metavar="URL", help="Directory that all of Spark's executors share; raw captures are sorted there, then removed."
 )
 @click.option(
     "--report", "reports", multiple=True, metavar="FORMAT=FILE", help=f"Also write a report: {', '.join(RENDERERS)}. May be given again."
@@ -86,7 +100,9 @@ def cli() -> None:
 def validate(
     paths: tuple[str, ...],
     format_: str,
-    engine: str,
+    engine: Engine,
+    master: str | None,
+    scratch: str | None,
     reports: tuple[str, ...],
     only: str | None,
     skip: str | None,
@@ -97,11 +113,14 @@ def validate(
     strict: bool,
     allow_malformed: bool,
 ) -> None:
-    """Validate captured traces: log files, directories, globs, in any mix of formats.
+    """Validate captured traces: log files, directories, globs, in any mix of formats; or a data set of kipcheck ingest.
+
+    With Spark, all groups and findings are written as Parquet beside the first report.
 
     Exit status: 0 conforms, 1 violated, 2 usage or unreadable input, 3 undetermined, 70 a defect of kipcheck.
     """
-    del engine
+    if engine == "local" and (master or scratch):
+        raise click.UsageError("--master and --scratch are Spark's: leave them out, or take --engine spark")
     targets = [_target(report) for report in reports]
     settings = Settings(
         clock_skew_ms=clock_skew,
@@ -114,13 +133,27 @@ def validate(
         accepted = load(waivers) if waivers else ()
     except WaiverError as error:
         raise click.UsageError(str(error)) from error
-    report = run_validate(paths, format=format_, settings=settings, waivers=accepted, strict=strict, allow_malformed=allow_malformed)
+    try:
+        report = run_validate(
+            paths,
+            engine=engine,
+            format=format_,
+            settings=settings,
+            waivers=accepted,
+            strict=strict,
+            allow_malformed=allow_malformed,
+            master=master,
+            scratch=scratch,
+            tables=str(Path(targets[0][1]).with_suffix("")) if targets else None,
+        )
+    except (DataSetError, SparkFailed) as error:
+        raise Failed(str(error)) from error
     show(report, RULES, Console(highlight=False))
     for name, file in targets:
         try:
             Path(file).write_text(RENDERERS[name](report, RULES), encoding="utf-8")
         except OSError as error:
-            raise click.UsageError(f"can't write the {name} report to {file}: {error.strerror}") from error
+            raise Failed(f"can't write the {name} report to {file}: {error.strerror}") from error
         click.echo(f"{name} report: {file}")
     sys.exit(exit_status(report))
 
@@ -129,6 +162,8 @@ def _target(text: str) -> tuple[str, str]:
     name, _, file = text.partition("=")
     if name not in RENDERERS or not file:
         raise click.UsageError(f"--report {text}: write FORMAT=FILE with FORMAT one of {', '.join(RENDERERS)}")
+    if not os.access(Path(file).parent, os.W_OK):
+        raise Failed(f"can't write the {name} report to {file}: {Path(file).parent} is no directory that can be written")
     return name, file
 
 
@@ -148,6 +183,7 @@ def _severity(text: str) -> tuple[str, Severity]:
     return rule, cast("Severity", severity)
 
 
+cli.add_command(ingest)
 cli.add_command(explore)
 cli.add_command(prove)
 
@@ -212,7 +248,7 @@ def doctor() -> None:
     for column in ("part", "found", "needed for"):
         table.add_column(column)
     for tool in tools():
-        table.add_row(tool.name, Text(tool.found) if tool.found else Text("not found", "dim"), Text(tool.needed_for))
+        table.add_row(tool.name, Text(tool.found, overflow="fold") if tool.found else Text("not found", "dim"), Text(tool.needed_for))
     Console(highlight=False).print(table)
 
 

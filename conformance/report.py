@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from ..spec.results import Finding, GroupResult, Verdict
+from ..spec.results import Finding, GroupResult, Severity, Verdict
+from .totals import Count, Totals
+
+_SEVERITIES: Mapping[Severity, int] = {"error": 0, "warning": 1, "info": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,25 @@ class Waived:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What a report tells of a trace too large for it: ``totals`` over everything, and the most telling ``findings``.
+
+    ``counts`` are the findings of each group that the report shows, by (cluster, group), then by rule and severity.
+    ``files`` hold all groups and findings.
+    """
+
+    totals: Totals
+    findings: tuple[Finding, ...]
+    counts: Mapping[tuple[str, str], Mapping[tuple[str, Severity], int]]
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything one command has to say. ``notes`` are remarks about the run itself (an expired waiver, the engine taken)."""
+    """Everything one command has to say. ``notes`` are remarks about the run itself (an expired waiver, the engine taken).
+
+    With a ``sample``, ``groups`` are the most telling ones only, without their findings, and ``waived`` may be cut short too.
+    """
 
     command: str
     version: str
@@ -52,13 +74,42 @@ class Report:
     groups: tuple[GroupResult, ...]
     waived: tuple[Waived, ...] = ()
     notes: tuple[str, ...] = ()
+    sample: Sample | None = None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All findings that no waiver covers, errors first, then by group and generation."""
+        """The findings that no waiver covers, errors first, then by group and generation: all, or those of the ``sample``."""
+        if self.sample is not None:
+            return in_order(self.sample.findings)
         waived = {(w.finding.cluster, w.finding.group, w.finding.fingerprint) for w in self.waived}
-        order = {"error": 0, "warning": 1, "info": 2}
-        found = (f for g in self.groups for f in g.findings if (f.cluster, f.group, f.fingerprint) not in waived)
-        return tuple(
-            sorted(found, key=lambda f: (order[f.severity], f.cluster, f.group, f.epoch, f.generation or 0, f.rule, f.fingerprint))
-        )
+        return in_order(tuple(f for g in self.groups for f in g.findings if (f.cluster, f.group, f.fingerprint) not in waived))
+
+    @property
+    def totals(self) -> Totals:
+        """Counts over all groups, also those that the report does not show."""
+        if self.sample is not None:
+            return self.sample.totals
+        count, findings = Count(), self.findings
+        by_group: dict[tuple[str, str], list[Finding]] = {}
+        for finding in findings:
+            by_group.setdefault((finding.cluster, finding.group), []).append(finding)
+        for group in self.groups:
+            count.add(group, by_group.get((group.cluster, group.group), ()))
+        return replace(count.totals, waived=len(self.waived))
+
+    @property
+    def counts(self) -> Mapping[tuple[str, str], Mapping[tuple[str, Severity], int]]:
+        """How many findings that no waiver covers each group of the report has, by (cluster, group), then by rule and severity."""
+        if self.sample is not None:
+            return self.sample.counts
+        found: dict[tuple[str, str], Counter[tuple[str, Severity]]] = {}
+        for finding in self.findings:
+            found.setdefault((finding.cluster, finding.group), Counter())[finding.rule, finding.severity] += 1
+        return found
+
+
+def in_order(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Errors first, then by group and generation."""
+    return tuple(
+        sorted(findings, key=lambda f: (_SEVERITIES[f.severity], f.cluster, f.group, f.epoch, f.generation or 0, f.rule, f.fingerprint))
+    )

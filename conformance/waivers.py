@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import cast
 
 from ..spec.check import verdict
-from ..spec.results import Finding, worst
-from .report import Report, Waived
+from ..spec.results import Finding, GroupResult, worst
+from .report import Report, Waived, in_order
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{12}")
 _FIELDS = frozenset({"fingerprint", "reason", "expires", "by"})
@@ -60,41 +60,42 @@ def apply(report: Report, waivers: Sequence[Waiver], today: date) -> Report:
 
     Waivers that have expired or that match nothing are told in the report's notes.
     """
-    known = {finding.fingerprint for group in report.groups for finding in group.findings}
-    in_force = {waiver.fingerprint: waiver for waiver in waivers if waiver.expires >= today}
-    covered = [finding for finding in report.findings if finding.fingerprint in in_force]
-    after = replace(
+    judged = [waive(group, waivers, today) for group in report.groups]
+    groups = tuple(group for group, _ in judged)
+    before = {(w.finding.cluster, w.finding.group, w.finding.fingerprint) for w in report.waived}
+    covered = {(w.finding.cluster, w.finding.group, w.finding.fingerprint): w for _, some in judged for w in some}
+    ordered = in_order(tuple(waived.finding for key, waived in covered.items() if key not in before))
+    return replace(
         report,
-        waived=(*report.waived, *(_waived(finding, in_force[finding.fingerprint]) for finding in covered)),
-        notes=(*report.notes, *_notes(waivers, known, today)),
+        verdict=worst(group.verdict for group in groups) if groups != report.groups else report.verdict,
+        groups=groups,
+        waived=(*report.waived, *(covered[f.cluster, f.group, f.fingerprint] for f in ordered)),
+        notes=(*report.notes, *remarks(waivers, {f.fingerprint for group in report.groups for f in group.findings}, today)),
     )
-    return _judged(after, {(finding.cluster, finding.group) for finding in covered if finding.severity == "error"})
 
 
-def _judged(report: Report, touched: set[tuple[str, str]]) -> Report:
-    if not touched:
-        return report
-    left: dict[tuple[str, str], list[Finding]] = {key: [] for key in touched}
-    for finding in report.findings:
-        left.get((finding.cluster, finding.group), []).append(finding)
-    groups = tuple(
-        replace(group, verdict=verdict(group.rules, left[group.cluster, group.group])) if (group.cluster, group.group) in touched else group
-        for group in report.groups
-    )
-    return replace(report, groups=groups, verdict=worst(group.verdict for group in groups))
+def waive(group: GroupResult, waivers: Sequence[Waiver], today: date) -> tuple[GroupResult, tuple[Waived, ...]]:
+    """A group with the verdict that is left once ``waivers`` cover findings of it, and those findings."""
+    in_force = {waiver.fingerprint: waiver for waiver in waivers if waiver.expires >= today}
+    covered = tuple(_waived(finding, in_force[finding.fingerprint]) for finding in group.findings if finding.fingerprint in in_force)
+    if not any(waived.finding.severity == "error" for waived in covered):
+        return group, covered
+    left = [finding for finding in group.findings if finding.fingerprint not in in_force]
+    return replace(group, verdict=verdict(group.rules, left)), covered
 
 
-def _waived(finding: Finding, waiver: Waiver) -> Waived:
-    reason = waiver.reason if waiver.by is None else f"{waiver.reason} (by {waiver.by})"
-    return Waived(finding, reason, waiver.expires.isoformat())
-
-
-def _notes(waivers: Sequence[Waiver], known: set[str], today: date) -> Iterator[str]:
+def remarks(waivers: Sequence[Waiver], known: Collection[str], today: date) -> Iterator[str]:
+    """What to say of waivers that have expired or that match nothing, where the fingerprints ``known`` were found."""
     for waiver in waivers:
         if waiver.fingerprint not in known:
             yield f"waiver {waiver.fingerprint} matches no finding: remove it once the cause is gone"
         elif waiver.expires < today:
             yield f"waiver {waiver.fingerprint} expired on {waiver.expires} and no longer covers its finding: mend the cause or renew it"
+
+
+def _waived(finding: Finding, waiver: Waiver) -> Waived:
+    reason = waiver.reason if waiver.by is None else f"{waiver.reason} (by {waiver.by})"
+    return Waived(finding, reason, waiver.expires.isoformat())
 
 
 def _faults(table: Mapping[str, object]) -> Iterator[str]:

@@ -9,11 +9,11 @@ from typing import cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from ...spec.results import Finding, GroupResult, RuleResult, Status
+from ...spec.results import Finding, GroupResult, RuleResult, Severity, Status
 from ...spec.rule import Rule
 from ..report import Report, Waived
-from .prose import SEVERITY, clean, cost, count, moment, name, noun, outcome, place, some, tally
-from .summary import blind_spots, by_group, ledger, rule_counts, statuses, troubled_first, worst_first
+from .prose import SEVERITY, clean, cost, count, moment, name, noun, outcome, place, rest, some, tally
+from .summary import by_group, ledger, statuses, troubled_first, worst_first
 
 FINDINGS, GROUPS, INPUTS, WAIVED = 300, 300, 300, 100
 """How many of each are shown; a page that says how many more there are is better than one that no browser opens."""
@@ -44,6 +44,7 @@ def render(report: Report, rules: Mapping[str, Rule]) -> str:
     """An HTML document. A finding's anchor is its fingerprint, so a link to it outlives the page."""
     anchors = _anchors([*report.findings, *(waived.finding for waived in report.waived)])
     cards = [_Card(next(anchors), finding, rules.get(finding.rule)) for finding in report.findings]
+    totals = report.totals
     waived = [_Card(next(anchors), entry.finding, rules.get(entry.finding.rule), entry) for entry in report.waived]
     return _TEMPLATE.render(
         report=report,
@@ -51,16 +52,18 @@ def render(report: Report, rules: Mapping[str, Rule]) -> str:
         noun=noun(report),
         outcome=outcome(report),
         cards=cards[:FINDINGS],
-        more_cards=len(cards) - FINDINGS,
+        all_cards=sum(totals.findings.values()),
+        more_cards=sum(totals.findings.values()) - min(FINDINGS, len(cards)),
         waived=waived[:WAIVED],
-        more_waived=len(waived) - WAIVED,
+        more_waived=totals.waived - min(WAIVED, len(waived)),
         rows=list(_rows(report))[:GROUPS],
-        more_rows=len(report.groups) - GROUPS,
-        counts=rule_counts(report.groups),
-        blind_spots=blind_spots(report.groups),
+        more_rows=sum(totals.groups.values()) - min(GROUPS, len(report.groups)),
+        counts=totals.rules,
+        blind_spots=totals.blind_spots,
         ledger=ledger(report),
         inputs=troubled_first(report.inputs)[:INPUTS],
         more_inputs=len(report.inputs) - INPUTS,
+        notes=[*report.notes, *filter(None, (rest(report),))],
     )
 
 
@@ -73,12 +76,15 @@ def _anchors(findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def _rows(report: Report) -> Iterator[_Row]:
-    findings, waived = by_group(report.findings), by_group(entry.finding for entry in report.waived)
+    counts, waived = report.counts, by_group(entry.finding for entry in report.waived)
     order = {Status.VIOLATED: 0, Status.UNKNOWN: 1, Status.PASS: 2}
     for group in worst_first(report.groups):
         key = (group.cluster, group.group)
         rules = sorted(group.rules.items(), key=lambda entry: (order[entry[1].status], entry[0]))
-        yield _Row(group, tally(findings.get(key, ())), len(waived.get(key, ())), statuses(group), rules)
+        found = Counter[Severity]()
+        for (_, severity), times in counts.get(key, {}).items():
+            found[severity] += times
+        yield _Row(group, tally(found), len(waived.get(key, ())), statuses(group), rules)
 
 
 def _shown(value: object) -> object:

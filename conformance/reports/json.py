@@ -9,7 +9,7 @@ from typing import cast
 
 from ...spec.results import Argument, Finding, GroupResult, RuleResult
 from ...spec.rule import Rule
-from ..report import Input, Report, Waived
+from ..report import Input, Report, Sample, Waived
 
 SCHEMA = "kipcheck.report/1"
 
@@ -30,6 +30,19 @@ def _report(report: Report) -> dict[str, object]:
         "findings": [_finding(f) for f in report.findings],
         "waived": [_waived(w) for w in report.waived],
         "notes": list(report.notes),
+        **({"sample": _sample(report.sample)} if report.sample is not None else {}),
+    }
+
+
+def _sample(sample: Sample) -> dict[str, object]:
+    totals = sample.totals
+    return {
+        "groups": {verdict.value: number for verdict, number in totals.groups.items()},
+        "findings": dict(totals.findings),
+        "groups_with_findings": totals.broken,
+        "waived": totals.waived,
+        "rules": {c.rule: {"pass": c.passed, "violated": c.violated, "unknown": c.unknown, "checked": c.checked} for c in totals.rules},
+        "files": list(sample.files),
     }
 
 

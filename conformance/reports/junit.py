@@ -2,58 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from xml.etree import ElementTree as Xml
 
-from ...spec.results import Finding, GroupResult, RuleResult, Status
+from ...spec.results import Finding, GroupResult, RuleResult, Severity, Status
 from ...spec.rule import Rule
 from ..report import Input, Report, Waived
-from .prose import SEVERITY, clean, line, moment, name, place
-from .summary import by_group
+from .prose import SEVERITY, clean, line, moment, name, place, rest
+from .summary import Key, by_group
 
 
 def render(report: Report, rules: Mapping[str, Rule]) -> str:
     """An XML document.
 
     Error findings fail a rule's test case, an unknown status skips it; warnings, notes and waived findings are its
-    output. Inputs that could not be read are errors of a suite named ``inputs``.
+    output. Inputs that could not be read are errors of a suite named ``inputs``. Of a sample, the totals are
+    the properties of a suite named ``totals``.
     """
-    findings = by_group(report.findings)
-    waived = {(w.finding.cluster, w.finding.group, w.finding.fingerprint): w for w in report.waived}
-    suites = [_suite(group, findings.get((group.cluster, group.group), ()), waived) for group in report.groups]
+    findings, counts = by_group(report.findings), report.counts
+    waived = _waived(report)
+    suites = [_suite(key, group, findings.get(key, ()), waived.get(key, ()), counts.get(key, {})) for key, group in _groups(report)]
     if any(entry.problem is not None or entry.malformed for entry in report.inputs):
         suites.append(_inputs(report.inputs))
     root = Xml.Element("testsuites", name=f"kipcheck {report.command}")
     for counted in ("tests", "failures", "errors"):
         root.set(counted, str(sum(int(suite.get(counted, "0")) for suite in suites)))
+    if report.sample is not None:
+        root.append(_properties(report))
     root.extend(suites)
     Xml.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(group: GroupResult, findings: tuple[Finding, ...], waived: Mapping[tuple[str, str, str], Waived]) -> Xml.Element:
-    suite = name(group.cluster, group.group)
-    covered = [w for f in group.findings if (w := waived.get((f.cluster, f.group, f.fingerprint)))]
+def _properties(report: Report) -> Xml.Element:
+    """What JUnit has for it: properties, which belong to a suite."""
+    suite = Xml.Element("testsuite", name="totals", tests="0", failures="0", errors="0", skipped="0")
+    properties = Xml.SubElement(suite, "properties")
+    told = {f"groups {verdict.value}": number for verdict, number in report.totals.groups.items()}
+    told |= {f"findings {severity}": number for severity, number in report.totals.findings.items()}
+    for key, value in (told | {"sample": rest(report)}).items():
+        Xml.SubElement(properties, "property", name=key, value=str(value))
+    return suite
+
+
+def _groups(report: Report) -> Iterator[tuple[Key, GroupResult | None]]:
+    """The report's groups, and those of which it has findings alone (`Report.sample`)."""
+    shown = {(group.cluster, group.group) for group in report.groups}
+    yield from (((group.cluster, group.group), group) for group in report.groups)
+    if report.sample is not None:
+        yield from ((key, None) for key in by_group(report.findings) if key not in shown)
+
+
+def _waived(report: Report) -> Mapping[Key, Sequence[Waived]]:
+    known = {(f.cluster, f.group, f.fingerprint) for group in report.groups for f in group.findings}
+    found: dict[Key, list[Waived]] = {}
+    for entry in report.waived:
+        finding = entry.finding
+        if report.sample is not None or (finding.cluster, finding.group, finding.fingerprint) in known:
+            found.setdefault((finding.cluster, finding.group), []).append(entry)
+    return found
+
+
+def _suite(
+    key: Key,
+    group: GroupResult | None,
+    findings: Sequence[Finding],
+    waived: Sequence[Waived],
+    counts: Mapping[tuple[str, Severity], int],
+) -> Xml.Element:
+    suite = name(*key)
+    rules: Mapping[str, RuleResult] = group.rules if group is not None else {}
     cases = [
         _case(
             suite,
             rule,
-            group.rules.get(rule),
+            rules.get(rule),
             [finding for finding in findings if finding.rule == rule],
-            [w for w in covered if w.finding.rule == rule],
+            [w for w in waived if w.finding.rule == rule],
+            counts.get((rule, "error"), 0),
         )
-        for rule in dict.fromkeys((*group.rules, *(finding.rule for finding in findings)))
+        for rule in dict.fromkeys((*rules, *(finding.rule for finding in findings)))
     ]
     return _counted(suite, cases)
 
 
-def _case(suite: str, rule: str, result: RuleResult | None, findings: list[Finding], waived: list[Waived]) -> Xml.Element:
+def _case(
+    suite: str, rule: str, result: RuleResult | None, findings: Sequence[Finding], waived: Sequence[Waived], errors: int
+) -> Xml.Element:
     case = Xml.Element("testcase", name=line(rule), classname=suite)
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if errors:
-        more = f" (and {len(errors) - 1:,} more)" if len(errors) > 1 else ""
-        failure = Xml.SubElement(case, "failure", type=line(rule), message=line(errors[0].message) + more)
-        failure.text = _paragraphs(_explained(finding) for finding in errors)
+    shown = [finding for finding in findings if finding.severity == "error"]
+    if shown or errors:
+        first = line(shown[0].message) if shown else "not among the findings that this report tells"
+        others = max(errors, len(shown)) - 1
+        more = f" (and {others:,} more)" if others else ""
+        failure = Xml.SubElement(case, "failure", type=line(rule), message=first + more)
+        failure.text = _paragraphs(_explained(finding) for finding in shown)
     elif result is not None and result.status is Status.UNKNOWN:
         Xml.SubElement(case, "skipped", message=line(result.why or "not checked"))
     said = [_explained(finding) for finding in findings if finding.severity != "error"]

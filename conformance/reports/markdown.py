@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ...spec.results import Finding, Status
 from ...spec.rule import Rule
 from ..report import Report
-from .prose import SEVERITY, clean, cost, count, line, moment, name, noun, outcome, place
-from .summary import Batch, blind_spots, by_group, digest, ledger, statuses, troubled_first, worst_first
+from .prose import SEVERITY, clean, cost, count, line, moment, name, noun, outcome, place, rest
+from .summary import Batch, digest, ledger, statuses, troubled_first, worst_first
 
 EACH, FINDINGS, GROUPS, COSTS, INPUTS, LINES, BLIND, NAMES = 1, 10, 20, 10, 10, 3, 10, 6
 """How many are shown: findings of a rule in a group, findings, groups, costs, inputs in trouble, lines of each, blind spots, names."""
@@ -42,6 +42,7 @@ def _document(report: Report, rules: Mapping[str, Rule]) -> Iterator[str]:
 
 def _findings(report: Report, rules: Mapping[str, Rule]) -> Iterator[str]:
     batches, left_out = digest(report.findings, each=EACH, total=FINDINGS)
+    left_out += sum(report.totals.findings.values()) - len(report.findings)
     for batch in batches:
         for finding in batch.shown:
             yield from _finding(finding, rules.get(finding.rule))
@@ -101,7 +102,7 @@ def _more(batch: Batch) -> str:
 def _groups(report: Report) -> Iterator[str]:
     if not report.groups:
         return
-    findings = by_group(report.findings)
+    findings = report.counts
     yield f"| {noun(report)} | protocol | verdict | findings | rules checked | rules unknown |"
     yield "| --- | --- | --- | ---: | ---: | ---: |"
     groups = worst_first(report.groups)
@@ -111,14 +112,14 @@ def _groups(report: Report) -> Iterator[str]:
             _cell(name(group.cluster, group.group)),
             _cell(group.protocol) if group.protocol else "?",
             group.verdict.value,
-            f"{len(findings.get((group.cluster, group.group), ())):,}",
+            f"{sum(findings.get((group.cluster, group.group), {}).values()):,}",
             str(len(group.rules) - unknown),
             str(unknown),
         )
         yield f"| {' | '.join(cells)} |"
     yield ""
-    if len(groups) > GROUPS:
-        yield f"… {count(len(groups) - GROUPS, 'more ' + noun(report))} in the full report."
+    if more := sum(report.totals.groups.values()) - min(GROUPS, len(groups)):
+        yield f"… {count(more, 'more ' + noun(report))} in the full report."
         yield ""
 
 
@@ -160,7 +161,7 @@ def _ledger(report: Report) -> Iterator[str]:
 
 
 def _blind_spots(report: Report) -> Iterator[str]:
-    spots = blind_spots(report.groups)
+    spots = report.totals.blind_spots
     if not spots:
         return
     yield "<details><summary>Rules that could not be checked</summary>"
@@ -179,10 +180,11 @@ def _remarks(report: Report) -> Iterator[str]:
         finding = waived.finding
         about = f"{_code(finding.rule)} in {_code(name(finding.cluster, finding.group))} ({_code(finding.fingerprint)})"
         yield f"- waived until {_text(waived.expires)}: {about}: {_text(waived.reason)}"
-    if len(report.waived) > FINDINGS:
-        yield f"- … {len(report.waived) - FINDINGS:,} more waived in the full report."
-    yield from (f"- note: {_text(note)}" for note in report.notes)
-    if report.waived or report.notes:
+    if more := report.totals.waived - min(FINDINGS, len(report.waived)):
+        yield f"- … {more:,} more waived in the full report."
+    notes = [*report.notes, *filter(None, (rest(report),))]
+    yield from (f"- note: {_text(note)}" for note in notes)
+    if report.waived or notes:
         yield ""
 
 

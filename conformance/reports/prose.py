@@ -9,7 +9,6 @@ from typing import cast
 
 from ...spec.results import Finding, Metrics, Severity, Source, Verdict
 from ..report import Report
-from .summary import by_group, rule_counts
 
 _NOT_FOR_SHOW = (
     *range(0x09),
@@ -80,26 +79,36 @@ def moment(finding: Finding) -> str:
     return ", ".join(when)
 
 
-def tally(findings: Iterable[Finding]) -> str:
+def tally(found: Mapping[Severity, int]) -> str:
     """``2 errors and 1 note``, or nothing if there is none."""
-    severities = [finding.severity for finding in findings]
-    return listed([count(severities.count(severity), word) for severity, word in SEVERITY.items() if severity in severities])
+    return listed([count(found[severity], word) for severity, word in SEVERITY.items() if found.get(severity)])
 
 
 def outcome(report: Report) -> str:
     """The verdict in a sentence with its numbers."""
     if not report.groups:
         return f"nothing in the input tells of a {noun(report)}, so nothing was checked"
-    groups = count(len(report.groups), noun(report))
-    numbers = [groups]
-    if findings := report.findings:
-        numbers = [f"{tally(findings)} in {len(by_group(findings)):,} of {groups}"]
-    if report.waived:
-        numbers.append(f"{len(report.waived):,} waived")
-    counts = rule_counts(report.groups)
-    numbers.append(f"{sum(bool(c.passed or c.violated) for c in counts):,} of {count(len(counts), 'rule')} could be checked")
-    warned = report.verdict is Verdict.CONFORMS and any(f.severity == "warning" for f in report.findings)
+    totals = report.totals
+    groups = count(sum(totals.groups.values()), noun(report))
+    numbers = [f"{tally(totals.findings)} in {totals.broken:,} of {groups}" if totals.findings else groups]
+    if totals.waived:
+        numbers.append(f"{totals.waived:,} waived")
+    checked = sum(bool(c.passed or c.violated) for c in totals.rules)
+    numbers.append(f"{checked:,} of {count(len(totals.rules), 'rule')} could be checked")
+    warned = report.verdict is Verdict.CONFORMS and totals.findings.get("warning")
     return f"{VERDICT[report.verdict]}{', but for what the warnings name' if warned else ''} ({'; '.join(numbers)})"
+
+
+def rest(report: Report) -> str:
+    """Where everything is that a sample leaves out; nothing if the report has it all."""
+    if report.sample is None:
+        return ""
+    shown = f"the most telling {count(len(report.groups), noun(report))} and {count(len(report.sample.findings), 'finding')} are told here"
+    return (
+        f"{shown}; all are in {listed(report.sample.files)}"
+        if report.sample.files
+        else f"{shown}; --report FORMAT=FILE writes all beside FILE"
+    )
 
 
 def cost(metrics: Metrics) -> tuple[str, ...]:

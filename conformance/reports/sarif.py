@@ -10,7 +10,7 @@ from urllib.parse import quote
 from ...spec.results import Argument, Finding, Severity, Source
 from ...spec.rule import Rule
 from ..report import Input, Report, Waived
-from .prose import clean, line, moment, name, place
+from .prose import clean, line, moment, name, place, rest
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT = "kipcheck/v1"
@@ -37,7 +37,10 @@ def render(report: Report, rules: Mapping[str, Rule]) -> str:
         "invocations": [
             {
                 "executionSuccessful": all(entry.problem is None for entry in report.inputs),
-                "toolExecutionNotifications": [*_of_inputs(report.inputs), *(_notification("note", note) for note in report.notes)],
+                "toolExecutionNotifications": [
+                    *_of_inputs(report.inputs),
+                    *(_notification("note", note) for note in (*report.notes, *filter(None, (rest(report),)))),
+                ],
             }
         ],
         "columnKind": "unicodeCodePoints",
@@ -45,9 +48,20 @@ def render(report: Report, rules: Mapping[str, Rule]) -> str:
             *(_result(finding, index) for finding in report.findings),
             *(_result(waived.finding, index) | _suppression(waived) for waived in report.waived),
         ],
-        "properties": {"command": report.command, "verdict": report.verdict.value},
+        "properties": {"command": report.command, "verdict": report.verdict.value, **_totals(report)},
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _totals(report: Report) -> Json:
+    if report.sample is None:
+        return {}
+    totals = report.totals
+    return {
+        "groups": {verdict.value: n for verdict, n in totals.groups.items()},
+        "findings": dict(totals.findings),
+        "waived": totals.waived,
+    }
 
 
 def _rule(rule_id: str, rule: Rule | None) -> Json:

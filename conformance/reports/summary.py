@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...spec.results import Finding, GroupResult, Status, Verdict
 from ..report import Input, Report
+from ..totals import BlindSpot, Count, RuleCount, Totals
 
 Key = tuple[str, str]
 """Cluster and group."""
@@ -23,26 +24,6 @@ class Ledger:
     events: int
     irrelevant: int
     malformed: int
-
-
-@dataclass(frozen=True, slots=True)
-class RuleCount:
-    """In how many groups a rule passed, was violated or stayed unknown, and how often it was checked in all."""
-
-    rule: str
-    passed: int
-    violated: int
-    unknown: int
-    checked: int
-
-
-@dataclass(frozen=True, slots=True)
-class BlindSpot:
-    """Why these rules could not be checked, in how many groups."""
-
-    why: str
-    rules: tuple[str, ...]
-    groups: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,30 +71,21 @@ def statuses(group: GroupResult) -> Counter[Status]:
     return Counter(result.status for result in group.rules.values())
 
 
-def rule_counts(groups: Iterable[GroupResult]) -> list[RuleCount]:
-    """Every rule over all groups: violated ones first, then those often unknown."""
-    status: dict[str, Counter[Status]] = defaultdict(Counter)
-    checked: Counter[str] = Counter()
-    for group in groups:
-        for rule, result in group.rules.items():
-            status[rule][result.status] += 1
-            checked[rule] += result.checked
-    counts = (RuleCount(rule, s[Status.PASS], s[Status.VIOLATED], s[Status.UNKNOWN], checked[rule]) for rule, s in status.items())
-    return sorted(counts, key=lambda c: (-c.violated, -c.unknown, c.rule))
+def rule_counts(groups: Iterable[GroupResult]) -> Sequence[RuleCount]:
+    """Every rule over ``groups``: violated ones first, then those often unknown."""
+    return _counted(groups).rules
 
 
-def blind_spots(groups: Iterable[GroupResult]) -> list[BlindSpot]:
-    """Why rules stayed unknown, the reason that hides most rules first."""
-    rules: dict[str, set[str]] = defaultdict(set)
-    where: dict[str, set[Key]] = defaultdict(set)
+def blind_spots(groups: Iterable[GroupResult]) -> Sequence[BlindSpot]:
+    """Why rules of ``groups`` stayed unknown, the reason that hides most rules first."""
+    return _counted(groups).blind_spots
+
+
+def _counted(groups: Iterable[GroupResult]) -> Totals:
+    count = Count()
     for group in groups:
-        for rule, result in group.rules.items():
-            if result.status is Status.UNKNOWN:
-                why = result.why or "no reason given"
-                rules[why].add(rule)
-                where[why].add((group.cluster, group.group))
-    spots = (BlindSpot(why, tuple(sorted(hidden)), len(where[why])) for why, hidden in rules.items())
-    return sorted(spots, key=lambda s: (-len(s.rules), -s.groups, s.why))
+        count.add(group, group.findings)
+    return count.totals
 
 
 def digest(findings: Iterable[Finding], *, each: int, total: int) -> tuple[list[Batch], int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
@@ -12,8 +13,8 @@ from rich.text import Text
 from ...spec.results import Finding, GroupResult, Severity, Status, Verdict
 from ...spec.rule import Rule
 from ..report import Input, Report
-from .prose import SEVERITY, cost, count, line, listed, moment, name, noun, outcome, place, some
-from .summary import Batch, blind_spots, by_group, digest, ledger, statuses, troubled_first, worst_first
+from .prose import SEVERITY, cost, count, line, listed, moment, name, noun, outcome, place, rest, some
+from .summary import Batch, digest, ledger, statuses, troubled_first, worst_first
 
 EACH, FINDINGS, NOTES, GROUPS, COSTS, INPUTS, LINES, BLIND = 2, 20, 5, 40, 3, 10, 5, 4
 """How much is shown: findings of a rule in a group, findings, notes, groups, costs, inputs in trouble, lines of each, blind spots."""
@@ -46,6 +47,7 @@ def show(report: Report, rules: Mapping[str, Rule], console: Console) -> None:
 def _findings(report: Report, rules: Mapping[str, Rule], console: Console) -> None:
     broken = [f for f in report.findings if f.severity != "info"]
     batches, left_out = digest(broken, each=EACH, total=FINDINGS)
+    left_out += sum(found for severity, found in report.totals.findings.items() if severity != "info") - len(broken)
     for batch in batches:
         for finding in batch.shown:
             _finding(finding, rules.get(finding.rule), noun(report), console)
@@ -61,8 +63,8 @@ def _notes(report: Report, console: Console) -> None:
     for finding in notes[:NOTES]:
         where = f"{name(finding.cluster, finding.group)}: "
         console.print(Text.assemble(("note ", _COLOUR["info"]), (line(finding.rule), "bold"), f" in {where}{line(finding.message)}"))
-    if len(notes) > NOTES:
-        console.print(Text(f"… {count(len(notes) - NOTES, 'more note')} in the report (--report html=FILE)"))
+    if more := report.totals.findings.get("info", 0) - min(NOTES, len(notes)):
+        console.print(Text(f"… {count(more, 'more note')} in the report (--report html=FILE)"))
     if notes:
         console.print()
 
@@ -123,7 +125,7 @@ def _more(batch: Batch) -> Text:
 def _groups(report: Report, console: Console) -> None:
     if not report.groups:
         return
-    findings = by_group(report.findings)
+    findings = report.counts
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column(noun(report), overflow="fold")
     table.add_column("protocol", overflow="fold")
@@ -132,10 +134,12 @@ def _groups(report: Report, console: Console) -> None:
         table.add_column(heading, justify="right", no_wrap=True)
     groups = worst_first(report.groups)
     for group in groups[:GROUPS]:
-        table.add_row(*_row(group, len(findings.get((group.cluster, group.group), ()))))
+        table.add_row(*_row(group, sum(findings.get((group.cluster, group.group), {}).values())))
     console.print(table)
-    if rest := groups[GROUPS:]:
-        console.print(Text(f"… {count(len(rest), 'more ' + noun(report))}: {_verdicts(rest)}"))
+    more = Counter(report.totals.groups)
+    more.subtract(group.verdict for group in groups[:GROUPS])
+    if more.total():
+        console.print(Text(f"… {count(more.total(), 'more ' + noun(report))}: {_verdicts(more)}"))
     console.print()
 
 
@@ -152,9 +156,8 @@ def _row(group: GroupResult, findings: int) -> tuple[Text, ...]:
     )
 
 
-def _verdicts(groups: Iterable[GroupResult]) -> str:
-    given = [group.verdict for group in groups]
-    return listed([f"{given.count(verdict):,} {verdict}" for verdict in Verdict if verdict in given])
+def _verdicts(given: Mapping[Verdict, int]) -> str:
+    return listed([f"{given[verdict]:,} {verdict}" for verdict in Verdict if given.get(verdict)])
 
 
 def _costs(report: Report, console: Console) -> None:
@@ -171,14 +174,14 @@ def _costs(report: Report, console: Console) -> None:
 
 
 def _blind_spots(report: Report, console: Console) -> None:
-    spots = blind_spots(report.groups)
+    spots, groups = report.totals.blind_spots, sum(report.totals.groups.values())
     if not spots:
         return
     console.print(Text("not checked", "bold"))
     grid = _grid()
     for spot in spots[:BLIND]:
-        groups = f" ({count(spot.groups, noun(report))})" if len(report.groups) > 1 else ""
-        grid.add_row(Text("-"), Text(f"{some(spot.rules, 6)}: {line(spot.why)}{groups}"))
+        where = f" ({count(spot.groups, noun(report))})" if groups > 1 else ""
+        grid.add_row(Text("-"), Text(f"{some(spot.rules, 6)}: {line(spot.why)}{where}"))
     if len(spots) > BLIND:
         grid.add_row(Text("…"), Text(count(len(spots) - BLIND, "more reason")))
     console.print(_indented(grid, below=1))
@@ -217,9 +220,12 @@ def _remarks(report: Report, console: Console) -> None:
         finding = waived.finding
         about = f"{line(finding.rule)} in {name(finding.cluster, finding.group)} ({line(finding.fingerprint)})"
         console.print(Text(f"waived until {line(waived.expires)}: {about}: {line(waived.reason)}"))
-    for note in report.notes:
+    if more := report.totals.waived - len(report.waived):
+        console.print(Text(f"… {more:,} more waived"))
+    notes = [*report.notes, *filter(None, (rest(report),))]
+    for note in notes:
         console.print(Text(f"note: {line(note)}"))
-    if report.waived or report.notes:
+    if report.waived or notes:
         console.print()
 
 

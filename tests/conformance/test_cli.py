@@ -12,6 +12,8 @@ from click.testing import CliRunner, Result
 
 from kipcheck.conformance import cli as cli_module
 from kipcheck.conformance.cli import cli
+from kipcheck.conformance.pipeline import job
+from kipcheck.conformance.pipeline.runtime import SparkFailed, SparkMissing
 from kipcheck.spec import RULES
 
 RULE_TRACES = Path(__file__).parents[2] / "traces" / "rules"
@@ -79,6 +81,42 @@ def test_a_report_that_cant_be_written_is_a_usage_error(tmp_path: Path) -> None:
     result = run("validate", CONFORMING, "--report", f"json={tmp_path / 'no' / 'such' / 'dir.json'}")
     assert result.exit_code == 2
     assert "can't write the json report" in result.output
+
+
+def test_auto_says_which_engine_it_took() -> None:
+    assert "note: engine: local, for 0.0 MB of input" in " ".join(run("validate", CONFORMING).output.split())
+
+
+@pytest.mark.parametrize("option", ["--master", "--scratch"])
+def test_options_of_spark_are_refused_with_the_local_engine(option: str) -> None:
+    result = run("validate", CONFORMING, "--engine", "local", option, "x")
+    assert (result.exit_code, f"{option}" in result.output) == (2, True)
+
+
+def test_a_machine_without_spark_is_told_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_: object) -> None:
+        raise SparkMissing("Spark needs pyspark: pip install 'kipcheck[spark]'")
+
+    monkeypatch.setattr(job, "session", missing)
+    result = run("validate", CONFORMING, "--engine", "spark")
+    assert result.exit_code == 2
+    assert "pip install 'kipcheck[spark]'" in result.output
+
+
+def test_a_failure_of_spark_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failed(_: object) -> None:
+        raise SparkFailed("no master answers at spark://nowhere:7077")
+
+    monkeypatch.setattr(job, "session", failed)
+    result = run("validate", CONFORMING, "--master", "spark://nowhere:7077")
+    assert (result.exit_code, result.output) == (2, "Error: no master answers at spark://nowhere:7077\n")
+
+
+def test_a_data_set_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"schema": "kipcheck.dataset/2", "inputs": [], "parts": []}')
+    result = run("validate", tmp_path)
+    assert result.exit_code == 2
+    assert "upgrade kipcheck" in result.output
 
 
 def test_a_waiver_accepts_a_finding_until_its_day(tmp_path: Path) -> None:
