@@ -3,17 +3,19 @@
 A task sieves one range; Spark brings together what was kept of each group; a task settles a group, or a heavy group's
 share of the rules. Groups of which a kept request may not speak for those that it stands for go through again, sieved
 more finely. What can't be read is named, and the groups that may lack rows because of it are left out.
+
+What goes between tasks is bytes for Python alone, so they are plain RDDs: Spark's SQL would compile code for each step of it,
+which takes longer than the rules of a small data set.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 from ...spec.check import Suspected
@@ -30,21 +32,15 @@ from .sieve import Level
 
 LEVELS: tuple[Level, ...] = ("coarse", "fine", "full")
 """How finely the passes sieve, one after another."""
-BYTES = 16 << 20
-"""How much a task hands to Spark at once."""
-KEPT_PER_TASK = 50_000
-"""Kept rows that a task settles, about: some seconds."""
+KEPT_PER_TASK = 10_000
+"""Kept rows that a task settles, about: less than a second."""
 SETTLING = 2000
 """No more tasks than this settle."""
 
-_EXTRACTED = "group_key long, cluster string, `group` string, n long, payload binary, part int, why string"
-_SETTLED = "cluster string, `group` string, again int, result string"
-_GROUP = ("group_key", "cluster", "group")
-_CONF = {"spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
-"""A message may hold many rows: Spark's usual number of them would be gigabytes."""
-
 Name = tuple[str, str]
 """Cluster and group."""
+Share = tuple[int, Name, int]
+"""A group's key and name, and which bundle of rules."""
 
 
 @dataclass(slots=True)
@@ -65,7 +61,7 @@ def run(
     store = Store.of(root, manifest)
     ranges = plan.ranges(_blocks(store, manifest, missing), rows)
     turn: dict[Level, set[Name]] = {level: set() for level in LEVELS}
-    with _configured(spark), watch(spark, sum(part.rows for part in manifest.parts), "events") as done:
+    with watch(spark, sum(part.rows for part in manifest.parts), "events") as done:
         for place, level in enumerate(LEVELS):
             names = turn[level]
             only = tuple(sorted({canonical.key(*name) for name in names})) if place else None
@@ -73,14 +69,20 @@ def run(
             if not pieces:
                 continue
             how = Sieving(level, settings.clock_skew_ms, only)
-            with _extracted(spark, store, pieces, how, None if place else done) as kept:
-                for name, again, results in _settled(_sound(kept, manifest, missing), store, settings, spark, heavy):
-                    if place and name not in names:
-                        continue
-                    if again:
-                        turn[LEVELS[min(place + again, len(LEVELS) - 1)]].add(name)
-                    else:
-                        yield merge(results)
+            numbers = spark.sparkContext.parallelize(range(len(pieces)), len(pieces))
+            with _on_disk(numbers.mapPartitions(partial(_extract, store, pieces, how, None if place else done))) as kept:
+                total, giants = _sizes(kept, pieces, heavy, missing)
+                sound = _sound(kept, manifest, missing)
+                tasks = min(max(spark.sparkContext.defaultParallelism, -(-total // KEPT_PER_TASK)), SETTLING)
+                shared = sound.flatMap(partial(_shares, giants)).partitionBy(tasks, _spread)
+                with _on_disk(shared.mapPartitions(partial(_settle, store, settings, giants))) as settled:
+                    for name, again, results in _whole(settled, giants):
+                        if place and name not in names:
+                            continue
+                        if again:
+                            turn[LEVELS[min(place + again, len(LEVELS) - 1)]].add(name)
+                        else:
+                            yield merge(results)
 
 
 def _blocks(store: Store, manifest: Manifest, missing: Missing) -> list[plan.Block]:
@@ -97,115 +99,106 @@ def _blocks(store: Store, manifest: Manifest, missing: Missing) -> list[plan.Blo
 
 
 @contextmanager
-def _configured(spark: Any) -> Generator[None]:
-    before = {name: spark.conf.get(name) for name in _CONF}
-    for name, value in _CONF.items():
-        spark.conf.set(name, value)
+def _on_disk(rdd: Any) -> Generator[Any]:
+    """The RDD, kept on the executors' disks meanwhile."""
+    rdd.persist(importlib.import_module("pyspark").StorageLevel.DISK_ONLY)
     try:
-        yield
+        yield rdd
     finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
-
-
-@contextmanager
-def _extracted(spark: Any, store: Store, pieces: Sequence[plan.Range], how: Sieving, done: Callable[[int], None] | None) -> Generator[Any]:
-    """What is kept of each range, on the executors' disks: a row for each message (`Kept`) or unreadable file (`Lost`)."""
-    disk = importlib.import_module("pyspark").StorageLevel.DISK_ONLY
-    ranges = spark.range(0, len(pieces), 1, len(pieces))
-    kept = ranges.mapInArrow(partial(_extract, store, pieces, how, done), _EXTRACTED).persist(disk)
-    try:
-        yield kept
-    finally:
-        kept.unpersist()
+        rdd.unpersist()
 
 
 def _extract(
-    store: Store, pieces: Sequence[plan.Range], how: Sieving, done: Callable[[int], None] | None, rows: Iterable[Any]
-) -> Iterator[Any]:
-    """In a task: what is kept of the ranges whose numbers ``rows`` hold, as record batches of about `BYTES`."""
-    arrow = columns.pyarrow()
-    number, text = arrow.int64(), arrow.string()
-    fields = [("group_key", number), ("cluster", text), ("group", text), ("n", number), ("payload", arrow.binary())]
-    schema = arrow.schema([*fields, ("part", arrow.int32()), ("why", text)])
-    held: list[dict[str, object]] = []
-    size = 0
-    chosen: list[int] = [piece for some in rows for piece in some.column(0).to_pylist()]
-    for piece in chosen:
-        for one in extract(store, pieces[piece], how):
-            held.append(_row(one))
-            if isinstance(one, Kept):
-                size += len(one.payload)
-                if done is not None:
-                    done(one.events)
-            if size >= BYTES:
-                yield arrow.RecordBatch.from_pylist(held, schema=schema)
-                held, size = [], 0
-    yield arrow.RecordBatch.from_pylist(held, schema=schema)
+    store: Store, pieces: Sequence[plan.Range], how: Sieving, done: Callable[[int], None] | None, numbers: Iterable[int]
+) -> Iterator[Kept | Lost]:
+    """In a task: what is kept of the ranges of these numbers."""
+    for number in numbers:
+        for one in extract(store, pieces[number], how):
+            if done is not None and isinstance(one, Kept):
+                done(one.events)
+            yield one
 
 
-def _row(one: Kept | Lost) -> dict[str, object]:
-    if isinstance(one, Lost):
-        return {"part": one.part, "why": one.why}
-    return {"group_key": one.group_key, "cluster": one.cluster, "group": one.group, "n": one.n, "payload": one.payload}
+def _sizes(kept: Any, pieces: Sequence[plan.Range], heavy: int, missing: Missing) -> tuple[int, frozenset[int]]:
+    """How many rows are kept, and which groups (by their keys) are heavy. Adds the files that can't be read to ``missing``."""
+    total, sizes = 0, Counter[int]()
+    for files, rows, large in kept.mapPartitionsWithIndex(partial(_size, pieces, heavy)).collect():
+        missing.files |= files
+        total += rows
+        sizes.update(large)
+    return total, frozenset(key for key, rows in sizes.items() if rows > heavy)
+
+
+def _size(
+    pieces: Sequence[plan.Range], heavy: int, number: int, ones: Iterable[Kept | Lost]
+) -> Iterator[tuple[dict[int, str], int, dict[int, int]]]:
+    """In a task: the files that can't be read; rows in all; and those of groups that are heavy or that other ranges share."""
+    files: dict[int, str] = {}
+    sizes = Counter[int]()
+    for one in ones:
+        if isinstance(one, Lost):
+            files[one.part] = one.why
+        else:
+            sizes[one.group_key] += one.n
+    shared = pieces[number].start[0], pieces[number].stop[0]
+    yield files, sizes.total(), {key: rows for key, rows in sizes.items() if rows > heavy or key in shared}
 
 
 def _sound(kept: Any, manifest: Manifest, missing: Missing) -> Any:
-    """The messages of the groups that lack no rows. A file's groups lie between its first and its last key."""
-    missing.files |= {row["part"]: row["why"] for row in kept.where("part is not null").select("part", "why").distinct().collect()}
-    kept = kept.where("part is null")
-    for part in sorted(missing.files):
-        first, last = manifest.parts[part].first[0], manifest.parts[part].last[0]
-        here = importlib.import_module("pyspark.sql.functions").col("group_key").between(first, last)
-        missing.groups |= {(row["cluster"], row["group"]) for row in kept.where(here).select("cluster", "group").distinct().collect()}
-        kept = kept.where(~here)
-    return kept
+    """What is kept of the groups that lack no rows. A file's groups lie between its first and its last key."""
+    bounds = [(manifest.parts[part].first[0], manifest.parts[part].last[0]) for part in sorted(missing.files)]
+    if bounds:
+        hurt = kept.filter(partial(_lies, bounds, True)).map(_name)
+        missing.groups |= set(hurt.distinct().collect())
+    return kept.filter(partial(_lies, bounds, False))
 
 
-def _settled(kept: Any, store: Store, settings: Settings, spark: Any, heavy: int) -> Iterator[tuple[Name, int, list[GroupResult]]]:
-    """Each group with the results of its bundles of rules; or, without, by how many levels more finely it must be sieved."""
-    functions = importlib.import_module("pyspark.sql.functions")
-    disk = importlib.import_module("pyspark").StorageLevel.DISK_ONLY
-    sizes = kept.groupBy(*_GROUP).agg(functions.sum("n").alias("n"))
-    giants = frozenset(row["group_key"] for row in sizes.where(f"n > {heavy}").select("group_key").collect())
-    total = kept.agg(functions.sum("n").alias("n")).first()["n"] or 0
-    bundles = functions.lit(1)
-    if giants:
-        bundles = functions.when(functions.col("group_key").isin(*giants), BUNDLES).otherwise(1)
-    shared = kept.select(*_GROUP, "payload", functions.explode(functions.sequence(functions.lit(1), bundles)).alias("bundle"))
-    tasks = min(max(spark.sparkContext.defaultParallelism, -(-total // KEPT_PER_TASK)), SETTLING)
-    order = (*_GROUP, "bundle")
-    by_group = shared.repartition(tasks, *order).sortWithinPartitions(*order)
-    settled = by_group.mapInArrow(partial(_settle, store, settings, giants), _SETTLED).persist(disk)
-    try:
-        settled.count()
-        waiting: dict[Name, list[tuple[int, str]]] = {}
-        for row in settled.toLocalIterator(prefetchPartitions=True):
-            name = row["cluster"], row["group"]
-            shares = waiting.setdefault(name, [])
-            shares.append((row["again"], row["result"]))
-            if len(shares) == (BUNDLES if canonical.key(*name) in giants else 1):
-                del waiting[name]
-                again = max(levels for levels, _ in shares)
-                yield name, again, [] if again else [result_of(result) for _, result in shares]
-    finally:
-        settled.unpersist()
+def _lies(bounds: Sequence[tuple[int, int]], within: bool, one: Kept | Lost) -> bool:
+    """In a task: whether this is of a group, and its key is within one of the bounds, or not."""
+    return isinstance(one, Kept) and any(first <= one.group_key <= last for first, last in bounds) == within
 
 
-def _settle(store: Store, settings: Settings, giants: frozenset[int], rows: Iterable[Any]) -> Iterator[Any]:
-    """In a task: the results of groups, or of a heavy group's bundles of rules, whose messages come one after another."""
-    arrow = columns.pyarrow()
-    schema = arrow.schema([("cluster", arrow.string()), ("group", arrow.string()), ("again", arrow.int32()), ("result", arrow.string())])
-    messages = (message for some in rows for message in zip(*(column.to_pylist() for column in some.columns), strict=True))
-    for (group_key, cluster, group, number), shared in groupby(messages, key=itemgetter(0, 1, 2, 4)):
-        again, result = 0, None
+def _name(one: Kept) -> Name:
+    return one.cluster, one.group
+
+
+def _shares(giants: frozenset[int], one: Kept) -> Iterator[tuple[Share, bytes]]:
+    """In a task: the rows for each bundle of rules."""
+    for number in range(BUNDLES if one.group_key in giants else 1):
+        yield (one.group_key, _name(one), number), one.payload
+
+
+def _spread(share: Share) -> int:
+    """Which task settles it: a heavy group's bundles go to as many."""
+    group_key, _, number = share
+    return group_key + number
+
+
+def _settle(
+    store: Store, settings: Settings, giants: frozenset[int], shared: Iterable[tuple[Share, bytes]]
+) -> Iterator[tuple[Name, int, str | None]]:
+    """In a task: the result of each group, or of a heavy group's bundle of rules; or by how many levels more finely it must be sieved."""
+    payloads: dict[Share, list[bytes]] = defaultdict(list)
+    for share, payload in shared:
+        payloads[share].append(payload)
+    while payloads:
+        (group_key, name, number), theirs = payloads.popitem()
         try:
-            events = decode(payload for _, _, _, payload, _ in shared)
-            share = bundle(number - 1, BUNDLES if group_key in giants else 1, settings)
-            result = encode(settle(events, store, share, measure=number == 1))
+            share = bundle(number, BUNDLES if group_key in giants else 1, settings)
+            yield name, 0, encode(settle(decode(theirs), store, share, measure=number == 0))
         except Suspected:
-            again = 1
+            yield name, 1, None
         except NeedsFull:
-            again = len(LEVELS)
-        row = {"cluster": cluster, "group": group, "again": again, "result": result}
-        yield arrow.RecordBatch.from_pylist([row], schema=schema)
+            yield name, len(LEVELS), None
+
+
+def _whole(settled: Any, giants: frozenset[int]) -> Iterator[tuple[Name, int, list[GroupResult]]]:
+    """Each group with the results of its bundles of rules; or, without, by how many levels more finely it must be sieved."""
+    settled.count()
+    waiting: dict[Name, list[tuple[int, str]]] = defaultdict(list)
+    for name, again, result in settled.toLocalIterator(prefetchPartitions=True):
+        waiting[name].append((again, result))
+        if len(waiting[name]) == (BUNDLES if canonical.key(*name) in giants else 1):
+            shares = waiting.pop(name)
+            again = max(levels for levels, _ in shares)
+            yield name, again, [] if again else [result_of(result) for _, result in shares]

@@ -18,10 +18,14 @@ from .plan import FIRST, LAST, Range
 from .sieve import Numbers
 
 CHUNK = 50_000
-"""How many rows one message holds at most."""
+"""How many rows are cut into messages at once."""
+MESSAGE = 500
+"""How many rows one message holds at most: Spark's Python holds up to a thousand messages before it looks at memory."""
 NUMBERS = ("group_key", "at", "input", "pos", "stretch", "steady", "resources_key", "ts", "epoch", "generation")
 TEXTS = ("cluster", "group", "kind", "member", "instance", "client", "seen_by", "extra")
 """What the sieve looks at of every row."""
+CODED = (*TEXTS, "resources.list.element", "src.file", "src.text")
+"""What is read as codes into dictionaries: several times as fast as strings."""
 STEP = 1 << 16
 """How many rows of all columns are held at once."""
 
@@ -47,13 +51,13 @@ class Store:
             names=tuple(captured.entry.path for captured in inputs),
         )
 
-    def file(self, part: int, dictionaries: Sequence[str] = ()) -> Any:
-        """The Parquet file of one part, whose columns ``dictionaries`` stay coded. Raises `OSError` or `pyarrow.ArrowException`."""
+    def file(self, part: int) -> Any:
+        """The Parquet file of one part. Raises `OSError` or `pyarrow.ArrowException`."""
         parquet = importlib.import_module(f"{columns.pyarrow().__name__}.parquet")
         if is_local(self.root):
-            return parquet.ParquetFile(f"{local(self.root)}/{self.parts[part]}", read_dictionary=[*dictionaries], memory_map=True)
+            return parquet.ParquetFile(f"{local(self.root)}/{self.parts[part]}", read_dictionary=[*CODED], memory_map=True)
         files, directory = arrow_files(self.root)
-        return parquet.ParquetFile(f"{directory}/{self.parts[part]}", read_dictionary=[*dictionaries], pre_buffer=True, filesystem=files)
+        return parquet.ParquetFile(f"{directory}/{self.parts[part]}", read_dictionary=[*CODED], pre_buffer=True, filesystem=files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +132,22 @@ class _Source:
     places: Numbers
     narrow: Any
 
-    def read(self, places: Numbers, names: Sequence[str] | None = None) -> Any:
-        """These rows of the row group (``places`` rise), with the columns ``names`` or all, read a few at a time. Raises `_Unreadable`."""
+    def full(self, chosen: Numbers) -> Any:
+        """The rows that ``chosen`` (rising) counts in ``places``, with all columns of which not all is null. Raises `_Unreadable`."""
+        arrow = columns.pyarrow()
+        known = _plain(self.narrow.take(arrow.array(chosen)))
+        more = self.read(self.places[chosen], _told(self.file.schema_arrow, self.file.metadata.row_group(self.block)))
+        for name in more.schema.names:
+            known = known.append_column(more.schema.field(name), more.column(name))
+        return known
+
+    def read(self, places: Numbers, names: Sequence[str]) -> Any:
+        """The columns ``names`` of these rows of the row group (``places`` rise), read a few at a time. Raises `_Unreadable`."""
         arrow = columns.pyarrow()
         found: list[Any] = []
         begin = 0
         try:
-            for rows in self.file.iter_batches(STEP, row_groups=[self.block], columns=names):
+            for rows in self.file.iter_batches(STEP, row_groups=[self.block], columns=names, use_threads=False):
                 here = places[np.searchsorted(places, begin) : np.searchsorted(places, begin + len(rows))]
                 if len(here):
                     found.append(_plain(arrow.Table.from_batches([rows.take(arrow.array(here - begin))])))
@@ -144,11 +157,21 @@ class _Source:
             raise _Unreadable(self.part, error) from error
 
 
+def _told(schema: Any, block: Any) -> list[str]:
+    """The columns that `NUMBERS` and `TEXTS` leave out and that a row group has values of, as far as its footer says.
+
+    Of lists it doesn't: it counts an empty one as it counts none.
+    """
+    leaves = (block.column(number) for number in range(block.num_columns))
+    empty = {leaf.path_in_schema for leaf in leaves if leaf.statistics is not None and leaf.statistics.null_count == block.num_rows}
+    return [name for name in schema.names if name not in empty and name not in (*NUMBERS, *TEXTS)]
+
+
 def _sources(store: Store, part: int, blocks: Sequence[int], piece: Range, only: Sequence[int] | None) -> list[_Source]:
-    file = store.file(part, dictionaries=TEXTS)
+    file = store.file(part)
     found: list[_Source] = []
     for block in blocks:
-        narrow = file.read_row_group(block, columns=[*NUMBERS, *TEXTS])
+        narrow = file.read_row_group(block, columns=[*NUMBERS, *TEXTS], use_threads=False)
         places = np.flatnonzero(_within(narrow, piece, only))
         if len(places):
             found.append(_Source(part, file, block, places, narrow if len(places) == len(narrow) else narrow.take(places)))
@@ -167,9 +190,8 @@ def _select(store: Store, sources: Sequence[_Source], how: Sieving) -> sieve.Kep
 
 def _plain(rows: Any) -> Any:
     """The rows without dictionaries."""
-    arrow = columns.pyarrow()
-    kinds = [f.with_type(f.type.value_type) if arrow.types.is_dictionary(f.type) else f for f in rows.schema]
-    return rows.cast(arrow.schema(kinds))
+    whole = canonical.schema()
+    return rows.cast(columns.pyarrow().schema([whole.field(name) for name in rows.schema.names]))
 
 
 def _within(rows: Any, piece: Range, only: Sequence[int] | None) -> Any:
@@ -195,21 +217,21 @@ def _full(sources: Sequence[_Source], kept: sieve.Kept) -> Iterator[Kept | Lost]
         if here.start == here.stop:
             continue
         try:
-            rows = source.read(source.places[numbers[here] - begin])
+            rows = source.full(numbers[here] - begin)
         except _Unreadable as unreadable:
             yield Lost(unreadable.part, unreadable.why)
             continue
         rows = rows.append_column("times", arrow.array(times[here])).append_column("copies", arrow.array(copies[here]))
         together.append(rows)
         if sum(map(len, together)) >= CHUNK:
-            yield from _by_group(arrow.concat_tables(together))
+            yield from _by_group(arrow.concat_tables(together, promote_options="default"))
             together = []
     if together:
-        yield from _by_group(arrow.concat_tables(together))
+        yield from _by_group(arrow.concat_tables(together, promote_options="default"))
 
 
 def _by_group(rows: Any) -> Iterator[Kept]:
-    """Each group's rows, at most `CHUNK` in one message."""
+    """Each group's rows, at most `MESSAGE` in one message."""
     arrow = columns.pyarrow()
     names = list(zip(*(rows.column(name).to_pylist() for name in ("group_key", "cluster", "group")), strict=True))
     order = sorted(range(len(names)), key=names.__getitem__)
@@ -219,8 +241,8 @@ def _by_group(rows: Any) -> Iterator[Kept]:
     starts = [place for place, name in enumerate(names) if not place or name != names[place - 1]]
     for start, stop in pairwise([*starts, len(names)]):
         group_key, cluster, group = names[start]
-        for first in range(start, stop, CHUNK):
-            some = rows.slice(first, min(CHUNK, stop - first))
+        for first in range(start, stop, MESSAGE):
+            some = rows.slice(first, min(MESSAGE, stop - first))
             events = sum(sum(some.column(name).to_pylist()) for name in ("times", "copies"))
             yield Kept(group_key, cluster, group, len(some), events, encode(some))
 
