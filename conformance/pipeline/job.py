@@ -97,6 +97,8 @@ def _report(
                     written[1].add(finding_row(finding, covered.get(finding.fingerprint)))
         for table in written:
             table.finish()
+    sample = sampler.sample(files)
+    tabled = [f"all groups and findings as Parquet: {' and '.join(files)}"] if files and sample is None else []
     return Report(
         command="validate",
         version=version("kipcheck"),
@@ -104,8 +106,8 @@ def _report(
         inputs=(*inputs, *_unread(root, manifest, missing)),
         groups=sampler.groups,
         waived=sampler.waived,
-        notes=(*remarks(waivers, known, today), *_left_out(missing)),
-        sample=sampler.sample(files),
+        notes=(*remarks(waivers, known, today), *_left_out(missing), *tabled),
+        sample=sample,
     )
 
 
