@@ -22,6 +22,7 @@ lint: $(STAMP)           ## ruff, strict types, and the import contract on an in
 bench: $(STAMP)          ## ratios, measured in one run
 	$(BIN)/python tests/benchmarks/bench_scan.py
 	$(BIN)/python tests/benchmarks/bench_states.py
+	$(BIN)/python tests/benchmarks/bench_spark.py
 
 record: $(STAMP)         ## record traces/ anew from real clusters (needs mvn and a JDK)
 	$(BIN)/python -m kipcheck.conformance.recorder --out traces

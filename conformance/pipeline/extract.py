@@ -19,7 +19,7 @@ from .sieve import Numbers
 
 CHUNK = 50_000
 """How many rows are cut into messages at once."""
-MESSAGE = 500
+MESSAGE = 2000
 """How many rows one message holds at most: Spark's Python holds up to a thousand messages before it looks at memory."""
 NUMBERS = ("group_key", "at", "input", "pos", "stretch", "steady", "resources_key", "ts", "epoch", "generation")
 TEXTS = ("cluster", "group", "kind", "member", "instance", "client", "seen_by", "extra")
@@ -248,11 +248,11 @@ def _by_group(rows: Any) -> Iterator[Kept]:
 
 
 def encode(rows: Any) -> bytes:
-    """A table as an Arrow IPC stream, without the columns that are null throughout."""
+    """A table as a compressed Arrow IPC stream, without the columns that are null throughout."""
     arrow = columns.pyarrow()
     rows = rows.select([name for name in rows.schema.names if rows.column(name).null_count < len(rows)]).combine_chunks()
     sink = arrow.BufferOutputStream()
-    with arrow.ipc.new_stream(sink, rows.schema) as stream:
+    with arrow.ipc.new_stream(sink, rows.schema, options=arrow.ipc.IpcWriteOptions(compression="zstd")) as stream:
         stream.write_table(rows)
     return sink.getvalue().to_pybytes()
 

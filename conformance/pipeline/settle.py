@@ -14,7 +14,7 @@ from ..assemble import align, log_name
 from ..readers import columns
 from . import canonical
 from .extract import Store
-from .sieve import needs_full
+from .sieve import misplaced, needs_full
 
 HEAVY = 200_000
 """A group of which more rows are kept is settled in several tasks, each with some of the rules: the monitors' share of the work
@@ -24,7 +24,7 @@ BUNDLES = 4
 
 
 class NeedsFull(Exception):
-    """What was kept does not show how the group's requests are to be ordered."""
+    """What was kept does not show how the group's requests are to be ordered, or that what was dropped were copies."""
 
 
 def settle(rows: Any, store: Store, settings: Settings, *, measure: bool = True) -> GroupResult:
@@ -42,8 +42,12 @@ def settle(rows: Any, store: Store, settings: Settings, *, measure: bool = True)
     raw: list[tuple[str, Event]] = [
         (log_name(store.names[place]), event) for event, place in zip(events, places, strict=True) if not store.native[place]
     ]
-    result = check_group([*own, *align(raw)], settings, measure=measure, sieved=True)
-    return replace(result, events=sum(rows.column("times").to_pylist()) + sum(rows.column("copies").to_pylist()))
+    aligned = align(raw)
+    requests, copies = (sum(rows.column(name).to_pylist()) for name in ("times", "copies"))
+    if copies and misplaced(aligned):
+        raise NeedsFull
+    result = check_group([*own, *aligned], settings, measure=measure, sieved=True)
+    return replace(result, events=requests + copies)
 
 
 def bundle(number: int, of: int, settings: Settings) -> Settings:

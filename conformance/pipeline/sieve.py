@@ -68,14 +68,6 @@ def select(
     return _kept(rows, copied, runs)
 
 
-def condense(table: Any, ranks: Sequence[int], native: Sequence[bool], *, level: Level = "coarse", clock_skew_ms: int = 1000) -> Any:
-    """The kept rows of a table that has all canonical columns, with ``times`` and ``copies``."""
-    arrow = columns.pyarrow()
-    kept = select(table, ranks, native, lambda: table.column("resources"), level=level, clock_skew_ms=clock_skew_ms)
-    rows = table.take(arrow.array(kept.rows))
-    return rows.append_column("times", arrow.array(kept.times)).append_column("copies", arrow.array(kept.copies))
-
-
 def needs_full(rows: Any, native: Sequence[bool]) -> bool:
     """Whether the rows kept of one whole group don't show how its requests are to be ordered, so that all of them must be seen.
 

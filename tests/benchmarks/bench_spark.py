@@ -40,6 +40,7 @@ from kipcheck.conformance.validate import validate
 EVERY_S = 0.25
 TICKS = os.sysconf("SC_CLK_TCK")
 LOCAL_EVENTS = 300_000
+CHURNING_EVENTS = 1_000_000
 DUCKDB_MEMORY = "3GB"
 
 Answer = Mapping[str, Any]
@@ -345,7 +346,7 @@ def table(sizes: Sequence[float], folder: Path, cores: int, rounds: int, megabyt
     smallest = min(sizes)
     traces: list[tuple[str, float, dict[str, Any]]] = [(f"{size / 1e6:.0f} M", size, {}) for size in sizes]
     traces.append((f"{smallest / 1e6:.0f} M, one group has half", smallest, {"giant": True}))
-    traces.append((f"{smallest / 1e6:.0f} M, churning", smallest, {"rebalances_per_hour": fleet.CHURNING}))
+    traces.append((f"{CHURNING_EVENTS / 1e6:.0f} M, churning", CHURNING_EVENTS, {"rebalances_per_hour": fleet.CHURNING}))
     for number, (name, size, how) in enumerate(traces):
         made = fleet.write(folder / f"fleet-{number}", events=size, **how)
         name = f"{name}: {made.groups} groups, {made.steady / made.events:.1%} steady, {_bytes(made.path) / made.events:.1f} B/event"

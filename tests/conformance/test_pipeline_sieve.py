@@ -17,16 +17,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kipcheck.conformance.assemble import Capture, align, assemble, log_name
+from kipcheck.conformance.assemble import Capture, assemble
 from kipcheck.conformance.pipeline import canonical
+from kipcheck.conformance.pipeline.extract import Store
 from kipcheck.conformance.pipeline.manifest import Captured, ranks
-from kipcheck.conformance.pipeline.sieve import Level, condense, misplaced, needs_full, select
+from kipcheck.conformance.pipeline.settle import NeedsFull, settle
+from kipcheck.conformance.pipeline.sieve import Level, misplaced, needs_full, select
 from kipcheck.conformance.readers.files import read
 from kipcheck.conformance.report import Input
 from kipcheck.conformance.validate import NATIVE_FORMATS
 from kipcheck.spec import GroupResult, check
-from kipcheck.spec.check import Suspected, check_group
+from kipcheck.spec.check import Suspected
 from kipcheck.spec.events import Assigned, Commit, Event, Expire, Gap, Heartbeat, Rebalance, Source
+from kipcheck.spec.results import Settings
 from tests.spec.healthy import STEPS, Group
 from tests.spec.test_rounds import related
 
@@ -34,6 +37,13 @@ TRACES = Path(__file__).parents[2] / "traces"
 LAW = settings(derandomize=True, deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
 MS, SECOND = 1_000, 1_000_000
 LEVELS: tuple[Level, ...] = ("coarse", "fine", "full")
+
+
+def condense(table: Any, ranks: Sequence[int], native: Sequence[bool], *, level: Level = "coarse", clock_skew_ms: int = 1000) -> Any:
+    """The kept rows of a table that has all canonical columns, with ``times`` and ``copies``."""
+    kept = select(table, ranks, native, lambda: table.column("resources"), level=level, clock_skew_ms=clock_skew_ms)
+    rows = table.take(pa.array(kept.rows))
+    return rows.append_column("times", pa.array(kept.times)).append_column("copies", pa.array(kept.copies))
 
 
 class DataSet:
@@ -74,25 +84,15 @@ class DataSet:
             rows = kept.filter(pa.array([n == name for n in names]))
             try:
                 found[name] = level, self.settle(rows)
-            except Suspected:
-                finer = LEVELS[LEVELS.index(level) + 1]
+            except (Suspected, NeedsFull) as told:
+                finer = "full" if isinstance(told, NeedsFull) else LEVELS[LEVELS.index(level) + 1]
                 whole = self.table.filter(pa.array([n == name for n in self._names()]))
-                found[name] = DataSet.judge(self._of(whole), "full" if needs_full(rows, self.native) else finer, chance, pieces)[name]
+                found[name] = DataSet.judge(self._of(whole), finer, chance, pieces)[name]
         return found
 
     def settle(self, rows: Any) -> GroupResult:
-        if needs_full(rows, self.native):
-            raise Suspected("the order")
-        rank = pa.array([self.ranks[i] for i in rows.column("input").to_pylist()])
-        rows = rows.append_column("rank", rank).sort_by([("rank", "ascending"), ("pos", "ascending")]).drop_columns(["rank"])
-        placed = list(zip(canonical.events(rows), rows.column("input").to_pylist(), strict=True))
-        own = [e for e, i in placed if self.native[i]]
-        raw = align([(log_name(self.captures[i].path), e) for e, i in placed if not self.native[i]])
-        copies = sum(rows.column("copies").to_pylist())
-        if copies and misplaced(raw):
-            raise Suspected("the copies")
-        result = check_group([*own, *raw], sieved=True)
-        return replace(result, events=result.events + copies)
+        names = tuple(capture.path for capture in self.captures)
+        return settle(rows, Store("", (), tuple(self.ranks), tuple(self.native), names), Settings())
 
     def _names(self) -> list[tuple[str, str]]:
         return list(zip(self.table.column("cluster").to_pylist(), self.table.column("group").to_pylist(), strict=True))
