@@ -608,9 +608,10 @@ def owned(client: Client) -> tuple[str, ...]:
 
 
 def _outstanding(client: Client) -> frozenset[int]:
-    """The requests that the client still wants answers to."""
+    """The requests that the client still wants answers to: a process that has ended wants none."""
     state = client.state
-    assert state is not None
+    if state is None:
+        return frozenset()
     numbers = worker.outstanding(state) if isinstance(state, worker.Worker) else consumer.outstanding(state)
     return frozenset(numbers)
 
