@@ -23,6 +23,7 @@ from ..spec.results import Settings, Severity
 from ..spec.rule import Rule
 from ..spec.rules import RULES
 from .doctor import tools
+from .failed import Failed
 from .ingest import ingest
 from .pipeline.manifest import DataSetError
 from .pipeline.runtime import SparkFailed
@@ -45,12 +46,6 @@ def duration(text: str) -> int:
     if match is None:
         raise click.BadParameter(f"{text!r} is not a duration; write it like 500ms, 2s or 5m")
     return int(float(match[1]) * _UNITS[match[2]])
-
-
-class Failed(click.ClickException):
-    """What can't be done, through no fault of kipcheck's."""
-
-    exit_code = 2
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

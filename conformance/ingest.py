@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
+from .failed import Failed
 from .readers.files import formats
 from .report import Input
 
@@ -40,7 +41,7 @@ def ingest(paths: tuple[str, ...], out: str, format_: str, master: str | None, a
     try:
         ingested = run(paths, out, format=format_, master=master)
     except (DataSetError, SparkFailed, OSError) as error:
-        raise click.UsageError(str(error)) from error
+        raise Failed(str(error)) from error
     seconds = time.perf_counter() - begun
     rate = f", {ingested.events / seconds:,.0f} events/s" if ingested.events else ""
     console.print(f"{_counted(ingested.new, 'file')} ingested: {_counted(ingested.events, 'event')} in {seconds:.1f} s{rate}")

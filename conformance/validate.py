@@ -86,7 +86,7 @@ def _local(paths: Sequence[str], format: str, settings: Settings | None) -> Repo
     for reading in read([path for path in paths if not is_dataset(path)], format):
         events = tuple(reading.events)
         found.append(Capture(reading.path, events, native=reading.ledger.format in NATIVE_FORMATS))
-        inputs.append(_input(reading.ledger))
+        inputs.append(account(reading.ledger))
     groups = check(assemble(found), settings)
     return Report(
         command="validate", version=version("kipcheck"), verdict=worst(g.verdict for g in groups), inputs=tuple(inputs), groups=groups
@@ -125,7 +125,8 @@ def exit_status(report: Report) -> int:
     return 0 if report.verdict is Verdict.CONFORMS else 3
 
 
-def _input(ledger: Ledger) -> Input:
+def account(ledger: Ledger) -> Input:
+    """What a report tells of a file that was read."""
     return Input(
         path=ledger.path,
         format=ledger.format,

@@ -15,8 +15,7 @@ from typing import Any, cast
 
 from ..readers import columns
 from ..readers.files import Ledger, Stored, read_file
-from ..report import Input, MalformedLine
-from ..validate import NATIVE_FORMATS
+from ..validate import NATIVE_FORMATS, account
 from . import canonical
 from .inputs import WHOLE, File, is_reached, opened
 from .manifest import Captured, captured
@@ -171,24 +170,11 @@ def _read(number: int, file: File, stored: Stored, how: Reading) -> Iterator[Any
 
 def _account(file: File, ledger: Ledger, first_ts: int | None, batch: int) -> Captured:
     return Captured(
-        entry=_entry(ledger),
+        entry=account(ledger),
         native=ledger.format in NATIVE_FORMATS,
         size=file.size,
         modified=file.modified_text,
         batch=batch,
         first_ts=first_ts,
         location=file.location,
-    )
-
-
-def _entry(ledger: Ledger) -> Input:
-    return Input(
-        path=ledger.path,
-        format=ledger.format,
-        lines=ledger.lines,
-        events=ledger.events,
-        irrelevant=ledger.irrelevant,
-        malformed=ledger.malformed,
-        malformed_at=tuple(MalformedLine(at.line, at.why) for at in ledger.malformed_at),
-        problem=ledger.problem.removeprefix(f"{ledger.path}: ") if ledger.problem is not None else None,
     )
