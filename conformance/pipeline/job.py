@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import date
 from importlib.metadata import version
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
@@ -16,8 +17,8 @@ from ..waivers import Waiver, remarks, waive
 from .dataset import is_dataset, load
 from .engine import Missing, run
 from .ingest import ingest
-from .inputs import is_local, local
-from .manifest import DataSetError, Manifest
+from .inputs import is_local, is_reached, local
+from .manifest import NAME, DataSetError, Manifest
 from .results import Table, finding_row, finding_schema, group_row, group_schema
 from .runtime import session
 from .sample import Sampler
@@ -44,12 +45,15 @@ def validate(
         if not ingested:
             with _scratch(spark, scratch) as out:
                 inputs = ingest(paths, out, format=format, spark=spark).inputs
-                return _report(out, load(out, spark), inputs, settings, waivers, today, spark, tables)
+                manifest = load(out, spark)
+                with _reached(out, manifest, spark, None) as root:
+                    return _report(out, root, manifest, inputs, settings, waivers, today, spark, tables)
         if len(paths) > 1:
             raise DataSetError(f"{ingested[0]}: Spark validates one data set at a time: ingest the other captures into it first")
         manifest = load(ingested[0], spark)
         inputs = tuple(captured.entry for captured in manifest.inputs)
-        return _report(ingested[0], manifest, inputs, settings, waivers, today, spark, tables)
+        with _reached(ingested[0], manifest, spark, scratch) as root:
+            return _report(ingested[0], root, manifest, inputs, settings, waivers, today, spark, tables)
 
 
 @contextmanager
@@ -69,7 +73,24 @@ def _scratch(spark: Any, shared: str | None) -> Generator[str]:
         raise DataSetError(f"{spark.sparkContext.master}: name a directory that all its executors share: --scratch URL")
 
 
+@contextmanager
+def _reached(name: str, manifest: Manifest, spark: Any, scratch: str | None) -> Generator[str]:
+    """Where tasks can open the files of the data set ``name``: there, or in a copy of it where only Hadoop reaches it."""
+    if is_local(name) or is_reached(f"{name}/{NAME}"):
+        yield name
+        return
+    with _scratch(spark, scratch) as copy:
+        if not is_local(copy):
+            raise DataSetError(f"{copy}: pyarrow does not reach this file system: take another one for --scratch")
+        for part in manifest.parts:
+            target = Path(local(copy), part.path).absolute()
+            target.parent.mkdir(parents=True, exist_ok=True)
+            Hadoop(name.rstrip("/"), spark).fetch(part.path, str(target))
+        yield copy
+
+
 def _report(
+    name: str,
     root: str,
     manifest: Manifest,
     inputs: tuple[Input, ...],
@@ -103,7 +124,7 @@ def _report(
         command="validate",
         version=version("kipcheck"),
         verdict=worst(sampler.verdicts),
-        inputs=(*inputs, *_unread(root, manifest, missing)),
+        inputs=(*inputs, *_unread(name, manifest, missing)),
         groups=sampler.groups,
         waived=sampler.waived,
         notes=(*remarks(waivers, known, today), *_left_out(missing), *tabled),
@@ -111,9 +132,9 @@ def _report(
     )
 
 
-def _unread(root: str, manifest: Manifest, missing: Missing) -> list[Input]:
+def _unread(name: str, manifest: Manifest, missing: Missing) -> list[Input]:
     files = sorted((manifest.parts[part].path, why) for part, why in missing.files.items())
-    return [Input(path=f"{root}/{path}", format="data set", problem=why) for path, why in files]
+    return [Input(path=f"{name}/{path}", format="data set", problem=why) for path, why in files]
 
 
 def _left_out(missing: Missing) -> list[str]:

@@ -195,6 +195,12 @@ class Hadoop:
             finally:
                 stream.close()
 
+    def fetch(self, name: str, path: str) -> None:
+        """Copy a file to this local path."""
+        with _java_errors():
+            fs, source = self._at(name)
+            fs.copyToLocalFile(False, source, self.spark._jvm.org.apache.hadoop.fs.Path(f"file://{path}"), True)
+
     def replace(self, name: str, by: str, text: str) -> None:
         with _java_errors():
             fs, aside = self._at(by)

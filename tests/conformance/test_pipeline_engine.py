@@ -21,6 +21,7 @@ from kipcheck.conformance.report import Report
 from kipcheck.conformance.waivers import Waiver
 from kipcheck.spec.results import GroupResult, Settings
 
+from .test_pipeline_inputs import mounted
 from .test_pipeline_settle import TRACES, captured, dataset, local
 
 pytestmark = pytest.mark.spark
@@ -100,6 +101,23 @@ def test_a_data_set_without_one_file_exits_2(spark: Any, tmp_path: Path) -> None
     assert [group.group for group in report.groups] == ["converges-conforms"]
     assert exit_status(report) == 2
     assert [entry.path for entry in report.inputs if entry.problem] == [str(part)]
+
+
+def test_where_only_hadoop_reaches_a_copy_is_read(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    mounted(spark, tmp_path / "far", "far")
+    captures = [str(RULES / "exclusive-ownership.violates.jsonl"), str(RULES / "converges.conforms.jsonl")]
+    ingest(captures, "viewfs://far/data/set", spark=spark)
+    expected = validate(captures, engine="local")
+    assert by_name(validate(["viewfs://far/data/set"]).groups) == by_name(expected.groups)
+    assert by_name(validate(captures, engine="spark", scratch="viewfs://far/data").groups) == by_name(expected.groups)
+    assert [path.name for path in (tmp_path / "far").iterdir()] == ["set"]
+    (part,) = (tmp_path / "far" / "set").glob("batch-000/*.parquet")
+    part.write_bytes(part.read_bytes()[:99])
+    for checksum in part.parent.glob(".*.crc"):
+        checksum.unlink()
+    damaged = validate(["viewfs://far/data/set"])
+    assert [entry.path for entry in damaged.inputs if entry.problem] == [f"viewfs://far/data/set/batch-000/{part.name}"]
 
 
 KILLER = """
