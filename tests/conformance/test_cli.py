@@ -14,6 +14,7 @@ from kipcheck.conformance import cli as cli_module
 from kipcheck.conformance.cli import cli
 from kipcheck.conformance.pipeline import job
 from kipcheck.conformance.pipeline.runtime import SparkFailed, SparkMissing
+from kipcheck.conformance.validate import _size  # pyright: ignore[reportPrivateUsage]
 from kipcheck.spec import RULES
 
 RULE_TRACES = Path(__file__).parents[2] / "traces" / "rules"
@@ -84,7 +85,15 @@ def test_a_report_that_cant_be_written_is_a_usage_error(tmp_path: Path) -> None:
 
 
 def test_auto_says_which_engine_it_took() -> None:
-    assert "note: engine: local, for 0.0 MB of input" in " ".join(run("validate", CONFORMING).output.split())
+    assert "note: engine: local, for some 0.0 MB of events" in " ".join(run("validate", CONFORMING).output.split())
+
+
+def test_a_log_counts_for_less_than_a_trace_and_a_compressed_one_for_more(tmp_path: Path) -> None:
+    sizes = {}
+    for name in ("a.log", "a.log.gz", "a.jsonl", "a.jsonl.zst"):
+        (tmp_path / name).write_bytes(bytes(8000))
+        sizes[name] = _size(str(tmp_path / name))
+    assert sizes == {"a.log": 1000, "a.log.gz": 8000, "a.jsonl": 8000, "a.jsonl.zst": 64000}
 
 
 @pytest.mark.parametrize("option", ["--master", "--scratch"])
