@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from .failed import Failed
+from .pipeline.manifest import DataSetError
+from .pipeline.runtime import SparkFailed
 from .readers.files import formats
 from .report import Input
 
@@ -33,8 +35,6 @@ def ingest(paths: tuple[str, ...], out: str, format_: str, master: str | None, a
     Exit status: 0 all is in, 2 usage or unreadable input, 3 malformed lines, 70 a defect of kipcheck.
     """
     from .pipeline.ingest import ingest as run
-    from .pipeline.manifest import DataSetError
-    from .pipeline.runtime import SparkFailed
 
     console = Console(highlight=False)
     begun = time.perf_counter()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ..spec.results import Finding, GroupResult, Severity, Verdict
 from .totals import Count, Totals
@@ -60,7 +61,7 @@ class Sample:
     files: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """Everything one command has to say. ``notes`` are remarks about the run itself (an expired waiver, the engine taken).
 
@@ -76,7 +77,7 @@ class Report:
     notes: tuple[str, ...] = ()
     sample: Sample | None = None
 
-    @property
+    @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """The findings that no waiver covers, errors first, then by group and generation: all, or those of the ``sample``."""
         if self.sample is not None:
@@ -84,7 +85,7 @@ class Report:
         waived = {(w.finding.cluster, w.finding.group, w.finding.fingerprint) for w in self.waived}
         return in_order(tuple(f for g in self.groups for f in g.findings if (f.cluster, f.group, f.fingerprint) not in waived))
 
-    @property
+    @cached_property
     def totals(self) -> Totals:
         """Counts over all groups, also those that the report does not show."""
         if self.sample is not None:
@@ -97,7 +98,7 @@ class Report:
             count.add(group, by_group.get((group.cluster, group.group), ()))
         return replace(count.totals, waived=len(self.waived))
 
-    @property
+    @cached_property
     def counts(self) -> Mapping[tuple[str, str], Mapping[tuple[str, Severity], int]]:
         """How many findings that no waiver covers each group of the report has, by (cluster, group), then by rule and severity."""
         if self.sample is not None:

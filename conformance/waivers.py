@@ -60,7 +60,8 @@ def apply(report: Report, waivers: Sequence[Waiver], today: date) -> Report:
 
     Waivers that have expired or that match nothing are told in the report's notes.
     """
-    judged = [waive(group, waivers, today) for group in report.groups]
+    covering = in_force(waivers, today)
+    judged = [waive(group, covering) for group in report.groups]
     groups = tuple(group for group, _ in judged)
     before = {(w.finding.cluster, w.finding.group, w.finding.fingerprint) for w in report.waived}
     covered = {(w.finding.cluster, w.finding.group, w.finding.fingerprint): w for _, some in judged for w in some}
@@ -74,13 +75,17 @@ def apply(report: Report, waivers: Sequence[Waiver], today: date) -> Report:
     )
 
 
-def waive(group: GroupResult, waivers: Sequence[Waiver], today: date) -> tuple[GroupResult, tuple[Waived, ...]]:
-    """A group with the verdict that is left once ``waivers`` cover findings of it, and those findings."""
-    in_force = {waiver.fingerprint: waiver for waiver in waivers if waiver.expires >= today}
-    covered = tuple(_waived(finding, in_force[finding.fingerprint]) for finding in group.findings if finding.fingerprint in in_force)
+def in_force(waivers: Sequence[Waiver], today: date) -> Mapping[str, Waiver]:
+    """The waivers that have not expired, by fingerprint."""
+    return {waiver.fingerprint: waiver for waiver in waivers if waiver.expires >= today}
+
+
+def waive(group: GroupResult, covering: Mapping[str, Waiver]) -> tuple[GroupResult, tuple[Waived, ...]]:
+    """A group with the verdict that is left once the waivers (`in_force`) cover findings of it, and those findings."""
+    covered = tuple(_waived(finding, covering[finding.fingerprint]) for finding in group.findings if finding.fingerprint in covering)
     if not any(waived.finding.severity == "error" for waived in covered):
         return group, covered
-    left = [finding for finding in group.findings if finding.fingerprint not in in_force]
+    left = [finding for finding in group.findings if finding.fingerprint not in covering]
     return replace(group, verdict=verdict(group.rules, left)), covered
 
 

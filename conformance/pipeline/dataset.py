@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from contextlib import suppress
 from typing import Any
 
@@ -52,7 +51,7 @@ def captures(path: str) -> tuple[list[Capture], list[Input]]:
     try:
         files, directory = arrow_files(path)
         for part in manifest.parts:
-            source = _parquet().ParquetFile(f"{directory}/{part.path}", filesystem=files)
+            source = columns.parquet().ParquetFile(f"{directory}/{part.path}", filesystem=files)
             for rows in source.iter_batches(batch_size=ROWS):
                 numbers: list[int] = rows.column("input").to_pylist()
                 places: list[int] = rows.column("pos").to_pylist()
@@ -81,7 +80,3 @@ def _text(path: str, spark: Any) -> str | None:
             return stream.read().decode(errors="replace")
     except FileNotFoundError:
         return None
-
-
-def _parquet() -> Any:
-    return importlib.import_module(f"{columns.pyarrow().__name__}.parquet")

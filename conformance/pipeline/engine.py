@@ -24,8 +24,6 @@ from ..readers import columns
 from . import canonical, plan
 from .extract import Kept, Lost, Sieving, Store, decode, extract, reason
 from .manifest import Manifest
-from .results import decode as result_of
-from .results import encode
 from .runtime import watch
 from .settle import BUNDLES, HEAVY, NeedsFull, bundle, merge, settle
 from .sieve import Level
@@ -176,7 +174,7 @@ def _spread(share: Share) -> int:
 
 def _settle(
     store: Store, settings: Settings, giants: frozenset[int], shared: Iterable[tuple[Share, bytes]]
-) -> Iterator[tuple[Name, int, str | None]]:
+) -> Iterator[tuple[Name, int, GroupResult | None]]:
     """In a task: the result of each group, or of a heavy group's bundle of rules; or by how many levels more finely it must be sieved."""
     payloads: dict[Share, list[bytes]] = defaultdict(list)
     for share, payload in shared:
@@ -185,7 +183,7 @@ def _settle(
         (group_key, name, number), theirs = payloads.popitem()
         try:
             share = bundle(number, BUNDLES if group_key in giants else 1, settings)
-            yield name, 0, encode(settle(decode(theirs), store, share, measure=number == 0))
+            yield name, 0, settle(decode(theirs), store, share, measure=number == 0)
         except Suspected:
             yield name, 1, None
         except NeedsFull:
@@ -195,10 +193,10 @@ def _settle(
 def _whole(settled: Any, giants: frozenset[int]) -> Iterator[tuple[Name, int, list[GroupResult]]]:
     """Each group with the results of its bundles of rules; or, without, by how many levels more finely it must be sieved."""
     settled.count()
-    waiting: dict[Name, list[tuple[int, str]]] = defaultdict(list)
+    waiting: dict[Name, list[tuple[int, GroupResult]]] = defaultdict(list)
     for name, again, result in settled.toLocalIterator(prefetchPartitions=True):
         waiting[name].append((again, result))
         if len(waiting[name]) == (BUNDLES if canonical.key(*name) in giants else 1):
             shares = waiting.pop(name)
             again = max(levels for levels, _ in shares)
-            yield name, again, [] if again else [result_of(result) for _, result in shares]
+            yield name, again, [] if again else [result for _, result in shares]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -53,7 +52,7 @@ class Store:
 
     def file(self, part: int) -> Any:
         """The Parquet file of one part. Raises `OSError` or `pyarrow.ArrowException`."""
-        parquet = importlib.import_module(f"{columns.pyarrow().__name__}.parquet")
+        parquet = columns.parquet()
         if is_local(self.root):
             return parquet.ParquetFile(f"{local(self.root)}/{self.parts[part]}", read_dictionary=[*CODED], memory_map=True)
         files, directory = arrow_files(self.root)

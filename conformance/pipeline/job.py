@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from ...spec.results import Settings, worst
 from ..report import Input, Report
-from ..waivers import Waiver, remarks, waive
+from ..waivers import Waiver, in_force, remarks, waive
 from .dataset import is_dataset, load
 from .engine import Missing, run
 from .ingest import ingest
@@ -101,7 +101,7 @@ def _report(
     tables: str | None,
 ) -> Report:
     sampler, missing = Sampler(), Missing()
-    wanted, known = {waiver.fingerprint for waiver in waivers}, set[str]()
+    wanted, known, covering = {waiver.fingerprint for waiver in waivers}, set[str](), in_force(waivers, today)
     with ExitStack() as stack:
         files = [f"{tables}.{name}.parquet" for name in ("groups", "findings")] if tables is not None else []
         written = [Table(file, schema) for file, schema in zip(files, (group_schema(), finding_schema()), strict=False)]
@@ -109,7 +109,7 @@ def _report(
             stack.callback(table.drop)
         for result in run(root, manifest, settings, spark, missing):
             known |= {finding.fingerprint for finding in result.findings} & wanted
-            group, waived = waive(result, waivers, today)
+            group, waived = waive(result, covering)
             sampler.add(group, waived)
             if written:
                 covered = {entry.finding.fingerprint: entry for entry in waived}

@@ -1,81 +1,19 @@
-"""Group results as text, without loss, and as Parquet columns to query."""
+"""Group results as Parquet columns to query."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 from contextlib import suppress
 from dataclasses import fields
-from typing import Any, cast
+from typing import Any
 
 from ...spec.events import Source
-from ...spec.results import Argument, Finding, GroupResult, RuleResult, Status, Verdict
+from ...spec.results import Finding, GroupResult
 from ..readers import columns
 from ..report import Waived
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
-
-
-def encode(result: GroupResult) -> str:
-    """The result as JSON text, which `decode` takes back."""
-    return _ENCODER.encode(
-        {
-            "cluster": result.cluster,
-            "group": result.group,
-            "protocol": result.protocol,
-            "verdict": result.verdict,
-            "rules": {rule: [r.status, r.checked, r.why] for rule, r in result.rules.items()},
-            "metrics": result.metrics,
-            "findings": [_finding(finding) for finding in result.findings],
-            "advice": result.advice,
-            "events": result.events,
-        }
-    )
-
-
-def decode(text: str) -> GroupResult:
-    """The inverse of `encode`."""
-    row = cast("dict[str, Any]", json.loads(text))
-    return GroupResult(
-        cluster=row["cluster"],
-        group=row["group"],
-        protocol=row["protocol"],
-        verdict=Verdict(row["verdict"]),
-        rules={rule: RuleResult(Status(status), checked, why) for rule, (status, checked, why) in row["rules"].items()},
-        metrics=row["metrics"],
-        findings=tuple(_found(finding) for finding in row["findings"]),
-        advice=tuple(row["advice"]),
-        events=row["events"],
-    )
-
-
-def _finding(finding: Finding) -> dict[str, object]:
-    evidence = finding.evidence
-    return {
-        "fingerprint": finding.fingerprint,
-        "rule": finding.rule,
-        "severity": finding.severity,
-        "cluster": finding.cluster,
-        "group": finding.group,
-        "epoch": finding.epoch,
-        "generation": finding.generation,
-        "members": finding.members,
-        "resources": finding.resources,
-        "message": finding.message,
-        "argument": [[step.says, None if step.evidence is None else evidence.index(step.evidence)] for step in finding.argument],
-        "evidence": [[source.file, source.line, source.text] for source in evidence],
-        "relaxed": finding.relaxed,
-        "advice": finding.advice,
-    }
-
-
-def _found(row: dict[str, Any]) -> Finding:
-    evidence: list[Source] = [Source(*source) for source in row.pop("evidence")]
-    steps: list[tuple[str, int | None]] = row.pop("argument")
-    argument = tuple(Argument(says, None if at is None else evidence[at]) for says, at in steps)
-    listed = {name: tuple(row.pop(name)) for name in ("members", "resources")}
-    return Finding(argument=argument, **listed, **row)
 
 
 INTEGERS = (
@@ -177,7 +115,7 @@ class Table:
         self.path, self._schema = path, schema
         self._rows: list[dict[str, object]] = []
         self._aside = f"{path}.part"
-        self._writer = importlib.import_module("pyarrow.parquet").ParquetWriter(self._aside, schema, compression="zstd")
+        self._writer = columns.parquet().ParquetWriter(self._aside, schema, compression="zstd")
 
     def add(self, row: dict[str, object]) -> None:
         """Add one row. Raises `OSError`."""

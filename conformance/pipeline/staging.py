@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from ..readers import columns
 from ..readers.files import Ledger, Stored, read_file
+from ..readers.streams import bytes_to_read
 from ..validate import NATIVE_FORMATS, account
 from . import canonical
 from .inputs import WHOLE, File, is_reached, opened
@@ -26,8 +27,6 @@ PACK = 256 << 20
 SMALL_PACK = 8 << 20
 FILE_COST = 1 << 16
 """Opening a file costs as much as reading so many bytes."""
-PACKED = 8
-"""How much larger a compressed file is when it is read, about."""
 
 _TOO_LARGE = "larger than 2 GB, which Spark can't read whole from this file system: copy it to a local disk, or cut it into smaller files"
 
@@ -99,7 +98,7 @@ def _spark_schema() -> Any:
 
 def _packs(files: dict[int, File], cores: int) -> list[_Pack]:
     """The files in packs of about equal weight, the heaviest first; neighbours stay together."""
-    weights = {i: FILE_COST + file.size * (PACKED if file.path.endswith((".gz", ".zst")) else 1) for i, file in files.items()}
+    weights = {i: FILE_COST + bytes_to_read(file.path, file.size) for i, file in files.items()}
     limit = min(max(sum(weights.values()) // (4 * cores), SMALL_PACK), PACK)
     packs: list[tuple[int, _Pack]] = []
     for i, file in files.items():

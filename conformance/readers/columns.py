@@ -41,6 +41,11 @@ def pyarrow() -> Any:
         raise OSError("Parquet needs pyarrow: pip install 'kipcheck[spark]'") from None
 
 
+def parquet() -> Any:
+    """Its module for Parquet files. Raises `OSError` like `pyarrow`."""
+    return importlib.import_module(f"{pyarrow().__name__}.parquet")
+
+
 @cache
 def schema() -> Any:
     """The Arrow schema of trace version 1. Times are microseconds UTC."""

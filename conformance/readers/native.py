@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any, BinaryIO, NoReturn
+from typing import BinaryIO, NoReturn
 
 from ...spec.events import Event, Source
 from ...spec.trace import MalformedEvent, decode, encode
@@ -88,7 +87,7 @@ class _Parquet:
             raise OSError("a Parquet file is read in place: decompress it first")
         arrow = columns.pyarrow()
         try:
-            source = _parquet(arrow).ParquetFile(stream)
+            source = columns.parquet().ParquetFile(stream)
             for rows in source.iter_batches(batch_size=ROWS):
                 for event in columns.events(rows, file, tally.lines + 1):
                     if isinstance(event, MalformedEvent):
@@ -103,13 +102,9 @@ class _Parquet:
 def write_parquet(events: Iterable[Event], path: str) -> None:
     """Write ``events`` to the file ``path`` in row groups of `ROWS`. Needs pyarrow."""
     remaining = iter(events)
-    with _parquet(columns.pyarrow()).ParquetWriter(path, columns.schema(), compression="zstd") as writer:
+    with columns.parquet().ParquetWriter(path, columns.schema(), compression="zstd") as writer:
         while rows := [*islice(remaining, ROWS)]:
             writer.write_batch(columns.batch(rows))
-
-
-def _parquet(arrow: Any) -> Any:
-    return importlib.import_module(f"{arrow.__name__}.parquet")
 
 
 JSON_LINES: WholeFileReader = _JsonLines()

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 PEEK = 1 << 16
 """Bytes at the beginning of a file that tell what it is."""
 
+SUFFIXES = (".gz", ".zst")
+PACKED = 8
+"""How much larger a compressed capture is when it is read, about."""
+
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _ZSTD_WINDOW = 1 << 27
@@ -140,6 +144,11 @@ def _reason(error: Exception) -> str:
 def open_file(path: str) -> AbstractContextManager[tuple[io.BufferedReader, Guarded]]:
     """The decompressed content of the file; see `unpacked`. Raises `OSError`."""
     return unpacked(io.FileIO(path))
+
+
+def bytes_to_read(path: str, size: int) -> int:
+    """How many bytes a file of this name and ``size`` is read as, about."""
+    return size * PACKED if path.endswith(SUFFIXES) else size
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from ...spec.results import Finding, GroupResult, RuleResult, Severity, Status
 from ...spec.rule import Rule
 from ..report import Report, Waived
-from .prose import SEVERITY, clean, cost, count, moment, name, noun, outcome, place, rest, some, tally
+from .prose import SEVERITY, clean, cost, count, moment, name, notes, noun, outcome, place, some, tally
 from .summary import by_group, ledger, statuses, troubled_first, worst_first
 
 FINDINGS, GROUPS, INPUTS, WAIVED = 300, 300, 300, 100
@@ -63,7 +63,7 @@ def render(report: Report, rules: Mapping[str, Rule]) -> str:
         ledger=ledger(report),
         inputs=troubled_first(report.inputs)[:INPUTS],
         more_inputs=len(report.inputs) - INPUTS,
-        notes=[*report.notes, *filter(None, (rest(report),))],
+        notes=notes(report),
     )
 
 

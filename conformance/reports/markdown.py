@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ...spec.results import Finding, Status
 from ...spec.rule import Rule
 from ..report import Report
-from .prose import SEVERITY, clean, cost, count, line, moment, name, noun, outcome, place, rest
+from .prose import SEVERITY, clean, cost, count, line, moment, name, notes, noun, outcome, place
 from .summary import Batch, digest, ledger, statuses, troubled_first, worst_first
 
 EACH, FINDINGS, GROUPS, COSTS, INPUTS, LINES, BLIND, NAMES = 1, 10, 20, 10, 10, 3, 10, 6
@@ -182,9 +182,9 @@ def _remarks(report: Report) -> Iterator[str]:
         yield f"- waived until {_text(waived.expires)}: {about}: {_text(waived.reason)}"
     if more := report.totals.waived - min(FINDINGS, len(report.waived)):
         yield f"- … {more:,} more waived in the full report."
-    notes = [*report.notes, *filter(None, (rest(report),))]
-    yield from (f"- note: {_text(note)}" for note in notes)
-    if report.waived or notes:
+    remarks = notes(report)
+    yield from (f"- note: {_text(note)}" for note in remarks)
+    if report.waived or remarks:
         yield ""
 
 

@@ -111,6 +111,11 @@ def rest(report: Report) -> str:
     )
 
 
+def notes(report: Report) -> list[str]:
+    """The report's notes, and where the rest is."""
+    return [*report.notes, *filter(None, (rest(report),))]
+
+
 def cost(metrics: Metrics) -> tuple[str, ...]:
     """What the rebalances of a group cost, a phrase per metric; what is not known, and zeros that say nothing, are left out."""
     seen = {key: value for key, value in metrics.items() if value is not None}

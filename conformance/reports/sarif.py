@@ -10,7 +10,7 @@ from urllib.parse import quote
 from ...spec.results import Argument, Finding, Severity, Source
 from ...spec.rule import Rule
 from ..report import Input, Report, Waived
-from .prose import clean, line, moment, name, place, rest
+from .prose import clean, line, moment, name, notes, place
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT = "kipcheck/v1"
@@ -39,7 +39,7 @@ def render(report: Report, rules: Mapping[str, Rule]) -> str:
                 "executionSuccessful": all(entry.problem is None for entry in report.inputs),
                 "toolExecutionNotifications": [
                     *_of_inputs(report.inputs),
-                    *(_notification("note", note) for note in (*report.notes, *filter(None, (rest(report),)))),
+                    *(_notification("note", note) for note in notes(report)),
                 ],
             }
         ],

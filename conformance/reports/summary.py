@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...spec.results import Finding, GroupResult, Status, Verdict
 from ..report import Input, Report
-from ..totals import BlindSpot, Count, RuleCount, Totals
 
 Key = tuple[str, str]
 """Cluster and group."""
@@ -69,23 +68,6 @@ def by_group(findings: Iterable[Finding]) -> Mapping[Key, tuple[Finding, ...]]:
 def statuses(group: GroupResult) -> Counter[Status]:
     """How many rules of a group have each status."""
     return Counter(result.status for result in group.rules.values())
-
-
-def rule_counts(groups: Iterable[GroupResult]) -> Sequence[RuleCount]:
-    """Every rule over ``groups``: violated ones first, then those often unknown."""
-    return _counted(groups).rules
-
-
-def blind_spots(groups: Iterable[GroupResult]) -> Sequence[BlindSpot]:
-    """Why rules of ``groups`` stayed unknown, the reason that hides most rules first."""
-    return _counted(groups).blind_spots
-
-
-def _counted(groups: Iterable[GroupResult]) -> Totals:
-    count = Count()
-    for group in groups:
-        count.add(group, group.findings)
-    return count.totals
 
 
 def digest(findings: Iterable[Finding], *, each: int, total: int) -> tuple[list[Batch], int]:

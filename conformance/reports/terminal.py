@@ -13,7 +13,7 @@ from rich.text import Text
 from ...spec.results import Finding, GroupResult, Severity, Status, Verdict
 from ...spec.rule import Rule
 from ..report import Input, Report
-from .prose import SEVERITY, cost, count, line, listed, moment, name, noun, outcome, place, rest, some
+from .prose import SEVERITY, cost, count, line, listed, moment, name, notes, noun, outcome, place, some
 from .summary import Batch, digest, ledger, statuses, troubled_first, worst_first
 
 EACH, FINDINGS, NOTES, GROUPS, COSTS, INPUTS, LINES, BLIND = 2, 20, 5, 40, 3, 10, 5, 4
@@ -222,10 +222,10 @@ def _remarks(report: Report, console: Console) -> None:
         console.print(Text(f"waived until {line(waived.expires)}: {about}: {line(waived.reason)}"))
     if more := report.totals.waived - len(report.waived):
         console.print(Text(f"… {more:,} more waived"))
-    notes = [*report.notes, *filter(None, (rest(report),))]
-    for note in notes:
+    remarks = notes(report)
+    for note in remarks:
         console.print(Text(f"note: {line(note)}"))
-    if report.waived or notes:
+    if report.waived or remarks:
         console.print()
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kipcheck.conformance.readers import native
+from kipcheck.conformance.readers import columns
 from kipcheck.conformance.readers.native import JSON_LINES, PARQUET, write_json_lines, write_parquet
 from kipcheck.conformance.readers.whole import MalformedAt, Tally, WholeFileReader
 from kipcheck.spec.events import Assignment, Event, Heartbeat, MemberInfo, Source, Sync, Synced
@@ -116,7 +116,7 @@ def test_parquet_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_module(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(native.importlib, "import_module", no_module)
+    monkeypatch.setattr(columns.importlib, "import_module", no_module)
     with pytest.raises(OSError, match=r"pip install 'kipcheck\[spark\]'"):
         read(PARQUET, b"PAR1")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,8 +22,6 @@ from kipcheck.conformance.assemble import Capture, assemble
 from kipcheck.conformance.pipeline import canonical, plan
 from kipcheck.conformance.pipeline.extract import Kept, Lost, Sieving, Store, decode, extract
 from kipcheck.conformance.pipeline.manifest import Captured, Manifest, Part, ranks
-from kipcheck.conformance.pipeline.results import decode as decode_result
-from kipcheck.conformance.pipeline.results import encode as encode_result
 from kipcheck.conformance.pipeline.sample import Sampler
 from kipcheck.conformance.pipeline.settle import NeedsFull, bundle, merge, settle
 from kipcheck.conformance.readers.files import read
@@ -106,7 +105,7 @@ def engine(
                 continue
             try:
                 parts = [settle(decode(payloads), store, bundle(i, bundles, chosen), measure=not i) for i in range(bundles)]
-                settled[name] = decode_result(encode_result(merge(parts)))
+                settled[name] = merge(pickle.loads(pickle.dumps(parts)))
             except (Suspected, NeedsFull):
                 again.add(name)
         if not again:

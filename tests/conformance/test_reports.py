@@ -30,7 +30,7 @@ from rich.console import Console
 from kipcheck.conformance.report import Input, MalformedLine, Report, Waived
 from kipcheck.conformance.reports import RENDERERS, show
 from kipcheck.conformance.reports.prose import clean, cost, count, listed, some
-from kipcheck.conformance.reports.summary import blind_spots, digest, ledger, rule_counts
+from kipcheck.conformance.reports.summary import digest, ledger
 from kipcheck.spec.events import Source
 from kipcheck.spec.results import Argument, Finding, GroupResult, RuleResult, Severity, Status, Verdict
 from kipcheck.spec.rule import Rule
@@ -608,10 +608,10 @@ def test_ledger_sums_the_inputs() -> None:
 
 
 def test_rule_counts_and_blind_spots() -> None:
-    counts = {entry.rule: (entry.passed, entry.violated, entry.unknown, entry.checked) for entry in rule_counts(REPORT.groups)}
+    counts = {entry.rule: (entry.passed, entry.violated, entry.unknown, entry.checked) for entry in REPORT.totals.rules}
     assert counts["exclusive-assignment"] == (1, 1, 1, 19)
     assert counts["static-slot-held"] == (1, 0, 1, 2)
-    spots = blind_spots(REPORT.groups)
+    spots = REPORT.totals.blind_spots
     assert [(spot.why, len(spot.rules), spot.groups) for spot in spots] == [
         ("no assignment was captured", 2, 1),
         ("no member is static", 1, 1),
