@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import Literal
 
 from ..spec.check import check
@@ -16,8 +15,10 @@ from ..spec.results import Settings, Verdict, worst
 from .assemble import Capture, assemble
 from .pipeline.dataset import captures, is_dataset, load
 from .pipeline.inputs import is_local, local
+from .pipeline.runtime import missing, require
 from .readers.files import Ledger, read
 from .readers.paths import expand
+from .readers.streams import SUFFIXES, bytes_to_read
 from .report import Input, MalformedLine, Report
 from .waivers import Waiver, apply
 
@@ -34,8 +35,6 @@ EVENT = 250
 NATIVE = (".jsonl", ".json", ".parquet")
 OTHER_LINES = 8
 """How much larger a log is than the lines in it that are events, at least: the local engine skips the others at some 300 MB a second."""
-PACKED = 8
-"""How much larger a compressed capture is when it is read, about."""
 
 
 def validate(
@@ -71,6 +70,7 @@ def validate(
         report = _local(paths, format, settings)
         report = apply(report, waivers, today) if waivers else report
     else:
+        require()
         report = importlib.import_module(".pipeline.job", __package__).validate(
             paths, format, settings or Settings(), waivers, today, master=master, scratch=scratch, tables=tables
         )
@@ -81,12 +81,12 @@ def validate(
 def _local(paths: Sequence[str], format: str, settings: Settings | None) -> Report:
     found: list[Capture] = []
     inputs: list[Input] = []
-    for path in paths:
-        if is_dataset(path):
-            ingested, entries = captures(path)
-            found += ingested
-            inputs += entries
-    for reading in read([path for path in paths if not is_dataset(path)], format):
+    datasets = [path for path in paths if is_dataset(path)]
+    for path in datasets:
+        ingested, entries = captures(path)
+        found += ingested
+        inputs += entries
+    for reading in read([path for path in paths if path not in datasets], format):
         events = tuple(reading.events)
         found.append(Capture(reading.path, events, native=reading.ledger.format in NATIVE_FORMATS))
         inputs.append(account(reading.ledger))
@@ -106,7 +106,7 @@ def _engine(paths: Sequence[str], master: str | None) -> tuple[Engine, str]:
     told = f"some {size / (1 << 20):,.1f} MB of events"
     if size <= SMALL:
         return "local", f"engine: local, for {told} (Spark pays from {SMALL >> 20} MB on)"
-    if find_spec("pyspark") is None:
+    if missing():
         return "local", f"engine: local, for {told}; Spark would be faster and is not installed: pip install 'kipcheck[spark]'"
     return "spark", f"engine: Spark, for {told} (local up to {SMALL >> 20} MB)"
 
@@ -119,9 +119,9 @@ def _size(path: str) -> int:
 
 
 def _events(file: str) -> int:
-    name = file.removesuffix(".gz").removesuffix(".zst")
-    read = os.path.getsize(file) * (PACKED if name != file else 1)
-    return read if name.endswith(NATIVE) else read // OTHER_LINES
+    read = bytes_to_read(file, os.path.getsize(file))
+    native = file.endswith((*NATIVE, *(name + packed for name in NATIVE for packed in SUFFIXES)))
+    return read if native else read // OTHER_LINES
 
 
 def exit_status(report: Report) -> int:

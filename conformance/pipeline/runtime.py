@@ -129,6 +129,17 @@ def _home(found: Java, private: Path) -> Path:
     return private / "java"
 
 
+def missing() -> list[str]:
+    """The packages that Spark needs and that are not installed."""
+    return [name for name in PACKAGES if find_spec(name) is None]
+
+
+def require() -> None:
+    """Raise `SparkMissing` if packages are missing: before the modules that import them are."""
+    if lacking := missing():
+        raise SparkMissing(f"Spark needs {', '.join(lacking)}: pip install 'kipcheck[spark]'")
+
+
 @contextmanager
 def session(master: str | None = None, *, settings: Mapping[str, str] | None = None) -> Generator[Any]:
     """A SparkSession on ``master``, stopped at the end, its JVM with it.
@@ -138,8 +149,7 @@ def session(master: str | None = None, *, settings: Mapping[str, str] | None = N
     is used as it is and left running. Nothing that Spark says reaches the terminal: its log is a file, kept and named if it fails.
     Raises `SparkMissing` before it starts, and `SparkFailed` in place of any error of Spark's.
     """
-    if missing := [name for name in PACKAGES if find_spec(name) is None]:
-        raise SparkMissing(f"Spark needs {', '.join(missing)}: pip install 'kipcheck[spark]'")
+    require()
     running = _context()._active_spark_context
     if running is not None and master not in (None, running.master):
         raise SparkFailed(f"this process has a Spark session on {running.master} already, so none can be started on {master}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -110,6 +112,14 @@ def test_a_machine_without_spark_is_told_how_to_install_it(monkeypatch: pytest.M
     result = run("validate", CONFORMING, "--engine", "spark")
     assert result.exit_code == 2
     assert "pip install 'kipcheck[spark]'" in result.output
+
+
+@pytest.mark.parametrize("command", [("validate", str(CONFORMING), "--engine", "spark"), ("ingest", str(CONFORMING), "--out", "out")])
+def test_a_bare_install_is_told_what_spark_needs(command: tuple[str, ...], tmp_path: Path) -> None:
+    bare = f"import sys; sys.modules['numpy'] = None; sys.argv[1:] = {command}; from kipcheck.conformance.cli import main; main()"
+    ran = subprocess.run([sys.executable, "-c", bare], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert ran.returncode == 2
+    assert "numpy: pip install 'kipcheck[spark]'" in ran.stderr
 
 
 def test_a_failure_of_spark_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
