@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .gate import gate
 from .report import Input, Report
 from .validate import exit_status, validate
 
-__all__ = ["Input", "Report", "exit_status", "validate"]
+__all__ = ["Input", "Report", "exit_status", "gate", "validate"]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import re
 import sys
 import traceback
 from importlib import import_module, resources
 from importlib.metadata import version
 from pathlib import Path
-from typing import NoReturn, cast, get_args
+from typing import NoReturn, get_args
 
 import click
 from rich.console import Console
@@ -19,33 +17,25 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ..spec.results import Settings, Severity
+from ..spec.catalogue import CATALOGUE
+from ..spec.results import Settings
 from ..spec.rule import Rule
 from ..spec.rules import RULES
 from .doctor import tools
 from .failed import Failed
+from .gate.command import gate
 from .ingest import ingest
+from .options import accepted, duration, judging, rule_ids, severities_of, targets, write
 from .pipeline.manifest import DataSetError
 from .pipeline.runtime import SparkFailed
 from .readers.files import formats
-from .reports import RENDERERS
 from .reports.terminal import show
 from .study import explore, prove
 from .validate import Engine, exit_status
 from .validate import validate as run_validate
-from .waivers import WaiverError, load
 
 DEFECT = 70
-_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 _SCHEMAS = ("trace", "report", "case")
-
-
-def duration(text: str) -> int:
-    """A duration such as ``500ms``, ``2s`` or ``5m``, in milliseconds."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text)
-    if match is None:
-        raise click.BadParameter(f"{text!r} is not a duration; write it like 500ms, 2s or 5m")
-    return int(float(match[1]) * _UNITS[match[2]])
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -75,13 +65,6 @@ def cli() -> None:
 @click.option(
     "--scratch", metavar="URL", help="Directory that all of Spark's executors share; raw captures are sorted there, then removed."
 )
-@click.option(
-    "--report", "reports", multiple=True, metavar="FORMAT=FILE", help=f"Also write a report: {', '.join(RENDERERS)}. May be given again."
-)
-@click.option("--rules", "only", metavar="ID,..", help="Check only these rules.")
-@click.option("--skip", metavar="ID,..", help="Leave these rules out.")
-@click.option("--severity", "severities", multiple=True, metavar="ID=error|warning|info", help="Judge a rule more or less severely.")
-@click.option("--waivers", type=click.Path(dir_okay=False), help="TOML file of findings that are accepted until a day.")
 @click.option("--clock-skew", type=duration, default="1s", show_default=True, help="How far two clocks may differ; used for timeouts only.")
 @click.option(
     "--connect-max-delay",
@@ -92,6 +75,7 @@ def cli() -> None:
 )
 @click.option("--strict", is_flag=True, help="Exit 3 if any rule could not be checked.")
 @click.option("--allow-malformed", is_flag=True, help="Malformed lines do not leave the verdict open.")
+@judging
 def validate(
     paths: tuple[str, ...],
     format_: str,
@@ -116,71 +100,38 @@ def validate(
     """
     if engine == "local" and (master or scratch):
         raise click.UsageError("--master and --scratch are Spark's: leave them out, or take --engine spark")
-    targets = [_target(report) for report in reports]
+    to = targets(reports)
     settings = Settings(
         clock_skew_ms=clock_skew,
         max_delay_ms=connect_max_delay,
-        only=_rule_ids(only, "--rules"),
-        skip=_rule_ids(skip, "--skip") or frozenset(),
-        severity=dict(_severity(s) for s in severities),
+        only=rule_ids(only, "--rules", RULES),
+        skip=rule_ids(skip, "--skip", RULES) or frozenset(),
+        severity=severities_of(severities, RULES),
     )
-    try:
-        accepted = load(waivers) if waivers else ()
-    except WaiverError as error:
-        raise click.UsageError(str(error)) from error
     try:
         report = run_validate(
             paths,
             engine=engine,
             format=format_,
             settings=settings,
-            waivers=accepted,
+            waivers=accepted(waivers),
             strict=strict,
             allow_malformed=allow_malformed,
             master=master,
             scratch=scratch,
-            tables=str(Path(targets[0][1]).with_suffix("")) if targets else None,
+            tables=str(Path(to[0][1]).with_suffix("")) if to else None,
         )
     except (DataSetError, SparkFailed) as error:
         raise Failed(str(error)) from error
     show(report, RULES, Console(highlight=False))
-    for name, file in targets:
-        try:
-            Path(file).write_text(RENDERERS[name](report, RULES), encoding="utf-8")
-        except OSError as error:
-            raise Failed(f"can't write the {name} report to {file}: {error.strerror}") from error
-        click.echo(f"{name} report: {file}")
+    write(report, to, RULES)
     sys.exit(exit_status(report))
-
-
-def _target(text: str) -> tuple[str, str]:
-    name, _, file = text.partition("=")
-    if name not in RENDERERS or not file:
-        raise click.UsageError(f"--report {text}: write FORMAT=FILE with FORMAT one of {', '.join(RENDERERS)}")
-    if not os.access(Path(file).parent, os.W_OK):
-        raise Failed(f"can't write the {name} report to {file}: {Path(file).parent} is no directory that can be written")
-    return name, file
-
-
-def _rule_ids(text: str | None, option: str) -> frozenset[str] | None:
-    if text is None:
-        return None
-    ids = frozenset(part.strip() for part in text.split(",") if part.strip())
-    for unknown in sorted(ids - RULES.keys()):
-        raise click.UsageError(f"{option}: there is no rule {unknown!r}; `kipcheck rules` lists them")
-    return ids
-
-
-def _severity(text: str) -> tuple[str, Severity]:
-    rule, _, severity = text.partition("=")
-    if rule not in RULES or severity not in get_args(Severity):
-        raise click.UsageError(f"--severity {text}: write ID=error, ID=warning or ID=info, with an ID that `kipcheck rules` lists")
-    return rule, cast("Severity", severity)
 
 
 cli.add_command(ingest)
 cli.add_command(explore)
 cli.add_command(prove)
+cli.add_command(gate)
 
 
 @cli.command()
@@ -191,20 +142,20 @@ def rules(rule_id: str | None, markdown: bool) -> None:
     console = Console(highlight=False)
     if markdown:
         click.echo("| rule | of | severity | promise |\n| --- | --- | --- | --- |")
-        for rule in RULES.values():
+        for rule in CATALOGUE.values():
             click.echo(f"| `{rule.id}` | {rule.kip} | {rule.severity} | {rule.promise} |")
         return
     if rule_id is None:
         table = Table(box=None, pad_edge=False)
         for column in ("rule", "KIP", "severity", "promise"):
             table.add_column(column, no_wrap=column == "rule")
-        for rule in RULES.values():
+        for rule in CATALOGUE.values():
             table.add_row(rule.id, rule.kip, rule.severity, escape(rule.promise))
         console.print(table)
         return
-    if rule_id not in RULES:
+    if rule_id not in CATALOGUE:
         raise click.UsageError(f"there is no rule {rule_id!r}; `kipcheck rules` lists them")
-    _explain(RULES[rule_id], console)
+    _explain(CATALOGUE[rule_id], console)
 
 
 def _explain(rule: Rule, console: Console) -> None:
@@ -212,11 +163,13 @@ def _explain(rule: Rule, console: Console) -> None:
     for title, text in (
         ("clause", rule.clause),
         ("source", rule.source),
-        ("needs events", ", ".join(rule.needs)),
+        ("needs", ", ".join(rule.needs)),
         ("unknown when", rule.unknown_when),
         *(("legal", exception) for exception in rule.exceptions),
     ):
         console.print(f"  {title + ':':14}{escape(text)}")
+    if rule.id not in RULES:
+        return
     for title, name in (("Violates", "violates"), ("Conforms, though close", "conforms")):
         example = (_examples() / f"{rule.id}.{name}.jsonl").read_text(encoding="utf-8")
         console.print(f"\n{title}:")

@@ -61,11 +61,36 @@ class Sample:
     files: tuple[str, ...] = ()
 
 
+Measured = int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One row of a comparison: ``what`` was measured in which ``unit`` (empty: none), of the subject and of the baseline."""
+
+    what: str
+    unit: str
+    subject: Measured
+    baseline: Measured
+    regression: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The assignor under test beside another one on the same inputs; ``subject`` and ``baseline`` are their SPECs."""
+
+    subject: str
+    baseline: str
+    rows: tuple[Compared, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """Everything one command has to say. ``notes`` are remarks about the run itself (an expired waiver, the engine taken).
 
     With a ``sample``, ``groups`` are the most telling ones only, without their findings, and ``waived`` may be cut short too.
+    Of an assignor gate, ``groups`` are the classes of its inputs, each with the assignor's SPEC as its cluster and its number
+    of inputs as ``events``; ``comparison`` is there if it had a baseline.
     """
 
     command: str
@@ -76,6 +101,7 @@ class Report:
     waived: tuple[Waived, ...] = ()
     notes: tuple[str, ...] = ()
     sample: Sample | None = None
+    comparison: Comparison | None = None
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -110,7 +136,14 @@ class Report:
 
 
 def in_order(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Errors first, then by group and generation."""
+    """Errors first, then by group and generation; of an assignor, first what has an input of that very class."""
     return tuple(
-        sorted(findings, key=lambda f: (_SEVERITIES[f.severity], f.cluster, f.group, f.epoch, f.generation or 0, f.rule, f.fingerprint))
+        sorted(
+            findings,
+            key=lambda f: (_SEVERITIES[f.severity], _secondary(f), f.cluster, f.group, f.epoch, f.generation or 0, f.rule, f.fingerprint),
+        )
     )
+
+
+def _secondary(finding: Finding) -> bool:
+    return finding.case is None or finding.case.get("class", finding.group) != finding.group

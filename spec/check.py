@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
+from .catalogue import CATALOGUE
 from .coordinator import Coordinator
 from .events import KINDS, Commit, Event, Heartbeat
 from .metrics import advice, metrics
 from .results import Broken, Finding, GroupResult, Held, Outcome, RuleResult, Settings, Severity, Status, Unknown, Verdict, fingerprint
 from .rounds import distinct, identities, lives, requests, rounds
 from .rule import Monitor
-from .rules import MONITORS, RULES
+from .rules import MONITORS
 
 WINDOW = 8
 """How many earlier rounds a monitor is handed; one that needs more keeps its own state."""
@@ -97,7 +98,7 @@ def verdict(results: Mapping[str, RuleResult], findings: Iterable[Finding]) -> V
     """A group's verdict: an error finding violates; conforming takes at least one promise that was checked."""
     if any(f.severity == "error" for f in findings):
         return Verdict.VIOLATES
-    promises = (r for rule, r in results.items() if RULES[rule].kip != "cost")
+    promises = (r for rule, r in results.items() if CATALOGUE[rule].kip != "cost")
     return Verdict.CONFORMS if any(r.checked for r in promises) else Verdict.UNDETERMINED
 
 

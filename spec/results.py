@@ -43,7 +43,8 @@ class Finding:
     """A promise that did not hold.
 
     ``message`` is the finding in a sentence, ``argument`` its proof step by step, ``relaxed`` names the documented
-    behaviour of a release that explains it, ``advice`` says what to do about it.
+    behaviour of a release that explains it, ``advice`` says what to do about it. Of an assignor, ``case`` is the smallest
+    input that fails (an assignor case as JSON), and ``replay`` the command that shows it again.
     """
 
     fingerprint: str
@@ -59,6 +60,8 @@ class Finding:
     argument: tuple[Argument, ...]
     relaxed: str | None = None
     advice: str | None = None
+    case: Mapping[str, object] | None = None
+    replay: str | None = None
 
     @property
     def evidence(self) -> tuple[Source, ...]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .coordinator import Coordinator
     from .rounds import Round
 
-Kip = Literal["group protocol", "KIP-429", "KIP-345", "KIP-415", "cost"]
+Kip = Literal["group protocol", "KIP-429", "KIP-345", "KIP-415", "cost", "assignors"]
 Slice = Literal["resource", "member", "group"]
 
 

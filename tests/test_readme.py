@@ -30,6 +30,17 @@ def test_the_examples_are_the_real_output(command: str, monkeypatch: pytest.Monk
     assert [line for line in lines if line not in real] == [], "each line stands in the output, in this order"
 
 
+def test_the_failing_gate_is_the_real_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = [line.removeprefix(">").strip() for line in README.splitlines() if line.startswith(">")]
+    ((spec),) = re.findall(r"`kipcheck gate --assignor '(builtin:\S+)' --report markdown=gate.md`", README)
+    result = CliRunner().invoke(cli, ["gate", "--assignor", spec, "--report", "markdown=gate.md"], catch_exceptions=False)
+    assert result.exit_code == 1
+    real = [line.strip() for line in Path("gate.md").read_text().splitlines()]
+    assert len(shown) > 40
+    assert real[: len(shown)] == shown
+
+
 def test_the_rule_table_is_the_catalogue() -> None:
     assert "\n".join(printed("kipcheck rules --markdown")) in README
 

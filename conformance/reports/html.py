@@ -12,7 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from ...spec.results import Finding, GroupResult, RuleResult, Severity, Status
 from ...spec.rule import Rule
 from ..report import Report, Waived
-from .prose import SEVERITY, clean, cost, count, moment, name, notes, noun, outcome, place, some, tally
+from .cases import as_json, sheets
+from .prose import SEVERITY, called, clean, cost, count, measured, moment, notes, noun, outcome, place, plural, some, subject, tally
 from .summary import by_group, ledger, statuses, troubled_first, worst_first
 
 FINDINGS, GROUPS, INPUTS, WAIVED = 300, 300, 300, 100
@@ -21,9 +22,10 @@ FINDINGS, GROUPS, INPUTS, WAIVED = 300, 300, 300, 100
 
 @dataclass(frozen=True, slots=True)
 class _Card:
-    """A finding under its anchor, with the catalogue entry of its rule and the waiver that covers it."""
+    """A finding under its anchor, with what the report calls its group, the catalogue entry of its rule and the waiver that covers it."""
 
     anchor: str
+    group: str
     finding: Finding
     rule: Rule | None
     waiver: Waived | None = None
@@ -31,8 +33,9 @@ class _Card:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A group with its open findings' tally and its rules, violated ones first."""
+    """A group as the report calls it, with its open findings' tally and its rules, violated ones first."""
 
+    name: str
     group: GroupResult
     tally: str
     waived: int
@@ -43,13 +46,16 @@ class _Row:
 def render(report: Report, rules: Mapping[str, Rule]) -> str:
     """An HTML document. A finding's anchor is its fingerprint, so a link to it outlives the page."""
     anchors = _anchors([*report.findings, *(waived.finding for waived in report.waived)])
-    cards = [_Card(next(anchors), finding, rules.get(finding.rule)) for finding in report.findings]
+    cards = [_Card(next(anchors), called(report, finding), finding, rules.get(finding.rule)) for finding in report.findings]
     totals = report.totals
-    waived = [_Card(next(anchors), entry.finding, rules.get(entry.finding.rule), entry) for entry in report.waived]
+    waived = [
+        _Card(next(anchors), called(report, entry.finding), entry.finding, rules.get(entry.finding.rule), entry) for entry in report.waived
+    ]
     return _TEMPLATE.render(
         report=report,
         rules=rules,
         noun=noun(report),
+        subject=subject(report),
         outcome=outcome(report),
         cards=cards[:FINDINGS],
         all_cards=sum(totals.findings.values()),
@@ -84,7 +90,7 @@ def _rows(report: Report) -> Iterator[_Row]:
         found = Counter[Severity]()
         for (_, severity), times in counts.get(key, {}).items():
             found[severity] += times
-        yield _Row(group, tally(found), len(waived.get(key, ())), statuses(group), rules)
+        yield _Row(called(report, group), group, tally(found), len(waived.get(key, ())), statuses(group), rules)
 
 
 def _shown(value: object) -> object:
@@ -102,8 +108,9 @@ def _template_environment() -> Environment:
         keep_trailing_newline=True,
     )
     filters, functions = cast("dict[str, object]", environment.filters), cast("dict[str, object]", environment.globals)
-    filters.update(cost=cost, place=place, some=some, moment=moment, number="{:,}".format)
-    functions.update(name=name, count=count, severity=SEVERITY)
+    filters.update(cost=cost, place=place, some=some, moment=moment, plural=plural, measured=measured, sheets=sheets, as_json=as_json)
+    filters["number"] = "{:,}".format
+    functions.update(count=count, severity=SEVERITY)
     return environment
 
 

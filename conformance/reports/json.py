@@ -9,7 +9,7 @@ from typing import cast
 
 from ...spec.results import Argument, Finding, GroupResult, RuleResult
 from ...spec.rule import Rule
-from ..report import Input, Report, Sample, Waived
+from ..report import Comparison, Input, Report, Sample, Waived
 
 SCHEMA = "kipcheck.report/1"
 
@@ -31,6 +31,25 @@ def _report(report: Report) -> dict[str, object]:
         "waived": [_waived(w) for w in report.waived],
         "notes": list(report.notes),
         **({"sample": _sample(report.sample)} if report.sample is not None else {}),
+        **({"comparison": comparison(report.comparison)} if report.comparison is not None else {}),
+    }
+
+
+def comparison(told: Comparison) -> dict[str, object]:
+    """A comparison with a baseline as JSON."""
+    return {
+        "subject": told.subject,
+        "baseline": told.baseline,
+        "rows": [
+            {
+                "what": row.what,
+                "unit": row.unit,
+                "subject": plain(row.subject),
+                "baseline": plain(row.baseline),
+                "regression": row.regression,
+            }
+            for row in told.rows
+        ],
     }
 
 
@@ -66,7 +85,7 @@ def _group(group: GroupResult) -> dict[str, object]:
         "protocol": group.protocol,
         "verdict": group.verdict.value,
         "rules": {rule: _rule(result) for rule, result in group.rules.items()},
-        "metrics": _plain(group.metrics),
+        "metrics": plain(group.metrics),
         "advice": list(group.advice),
         "events": group.events,
     }
@@ -97,6 +116,8 @@ def _finding(finding: Finding) -> dict[str, object]:
         "argument": [step(argument) for argument in finding.argument],
         "relaxed": finding.relaxed,
         "advice": finding.advice,
+        **({"case": plain(finding.case)} if finding.case is not None else {}),
+        **({"replay": finding.replay} if finding.replay is not None else {}),
     }
 
 
@@ -104,17 +125,18 @@ def _waived(waived: Waived) -> dict[str, object]:
     return {**_finding(waived.finding), "waiver": {"reason": waived.reason, "expires": waived.expires}}
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """``value`` as strict JSON holds it: no NaN, sets sorted, anything else as its text."""
     match value:
         case None | bool() | int() | str():
             return value
         case float():
             return value if isfinite(value) else None
         case Mapping():
-            return {str(key): _plain(held) for key, held in cast("Mapping[object, object]", value).items()}
+            return {str(key): plain(held) for key, held in cast("Mapping[object, object]", value).items()}
         case set() | frozenset():
-            return [_plain(held) for held in sorted(cast("Iterable[object]", value), key=str)]
+            return [plain(held) for held in sorted(cast("Iterable[object]", value), key=str)]
         case list() | tuple():
-            return [_plain(held) for held in cast("Iterable[object]", value)]
+            return [plain(held) for held in cast("Iterable[object]", value)]
         case _:
             return str(value)

@@ -7,8 +7,9 @@ from xml.etree import ElementTree as Xml
 
 from ...spec.results import Finding, GroupResult, RuleResult, Severity, Status
 from ...spec.rule import Rule
-from ..report import Input, Report, Waived
-from .prose import SEVERITY, clean, line, moment, name, place, rest
+from ..report import Comparison, Input, Report, Waived
+from .cases import as_json, sheets, text
+from .prose import SEVERITY, clean, line, measured, moment, name, place, rest
 from .summary import Key, by_group
 
 
@@ -17,7 +18,7 @@ def render(report: Report, rules: Mapping[str, Rule]) -> str:
 
     Error findings fail a rule's test case, an unknown status skips it; warnings, notes and waived findings are its
     output. Inputs that could not be read are errors of a suite named ``inputs``. Of a sample, the totals are
-    the properties of a suite named ``totals``.
+    the properties of a suite named ``totals``; a comparison with a baseline is those of a suite named ``baseline``.
     """
     findings, counts = by_group(report.findings), report.counts
     waived = _waived(report)
@@ -28,21 +29,35 @@ def render(report: Report, rules: Mapping[str, Rule]) -> str:
     for counted in ("tests", "failures", "errors"):
         root.set(counted, str(sum(int(suite.get(counted, "0")) for suite in suites)))
     if report.sample is not None:
-        root.append(_properties(report))
+        root.append(_properties("totals", _totals(report)))
+    if report.comparison is not None:
+        root.append(_properties("baseline", _compared(report.comparison)))
     root.extend(suites)
     Xml.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
 
 
-def _properties(report: Report) -> Xml.Element:
+def _properties(suite: str, told: Mapping[str, str]) -> Xml.Element:
     """What JUnit has for it: properties, which belong to a suite."""
-    suite = Xml.Element("testsuite", name="totals", tests="0", failures="0", errors="0", skipped="0")
-    properties = Xml.SubElement(suite, "properties")
-    told = {f"groups {verdict.value}": number for verdict, number in report.totals.groups.items()}
-    told |= {f"findings {severity}": number for severity, number in report.totals.findings.items()}
-    for key, value in (told | {"sample": rest(report)}).items():
-        Xml.SubElement(properties, "property", name=key, value=str(value))
-    return suite
+    element = Xml.Element("testsuite", name=suite, tests="0", failures="0", errors="0", skipped="0")
+    properties = Xml.SubElement(element, "properties")
+    for key, value in told.items():
+        Xml.SubElement(properties, "property", name=key, value=value)
+    return element
+
+
+def _totals(report: Report) -> Mapping[str, str]:
+    told = {f"groups {verdict.value}": str(number) for verdict, number in report.totals.groups.items()}
+    told |= {f"findings {severity}": str(number) for severity, number in report.totals.findings.items()}
+    return told | {"sample": rest(report)}
+
+
+def _compared(comparison: Comparison) -> Mapping[str, str]:
+    told = {"subject": line(comparison.subject), "baseline": line(comparison.baseline)}
+    for row in comparison.rows:
+        mine, theirs = measured(row)
+        told[line(row.what)] = f"{mine}, baseline {theirs}{' (regression)' if row.regression else ''}"
+    return told
 
 
 def _groups(report: Report) -> Iterator[tuple[Key, GroupResult | None]]:
@@ -107,17 +122,22 @@ def _case(
 
 
 def _explained(finding: Finding) -> str:
-    text = [f"{SEVERITY[finding.severity]}: {finding.message}", f"where: {', '.join(filter(None, (finding.group, moment(finding))))}"]
+    told = [f"{SEVERITY[finding.severity]}: {finding.message}", f"where: {', '.join(filter(None, (finding.group, moment(finding))))}"]
+    told += text(sheets(finding.case))
     for number, step in enumerate(finding.argument, 1):
-        text.append(f"{number}. {step.says}")
+        told.append(f"{number}. {step.says}")
         if step.evidence is not None:
-            text.append(f"   {place(step.evidence)}: {step.evidence.text}".removesuffix(": "))
+            told.append(f"   {place(step.evidence)}: {step.evidence.text}".removesuffix(": "))
     if finding.relaxed:
-        text.append(f"known: {finding.relaxed}")
+        told.append(f"known: {finding.relaxed}")
     if finding.advice:
-        text.append(f"what to do: {finding.advice}")
-    text.append(f"fingerprint: {finding.fingerprint}")
-    return "\n".join(text)
+        told.append(f"what to do: {finding.advice}")
+    if finding.case is not None:
+        told.append(f"as JSON: {as_json(finding.case)}")
+    if finding.replay is not None:
+        told.append(f"replay: {finding.replay}")
+    told.append(f"fingerprint: {finding.fingerprint}")
+    return "\n".join(told)
 
 
 def _inputs(inputs: tuple[Input, ...]) -> Xml.Element:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from math import inf
-from typing import cast
+from typing import cast, get_args
 
-from ...spec.results import Finding, Metrics, Severity, Source, Verdict
-from ..report import Report
+from ...spec.assignors.case import InputClass
+from ...spec.results import Finding, GroupResult, Metrics, Severity, Source, Status, Verdict
+from ..report import Compared, Measured, Report
 
 _NOT_FOR_SHOW = (
     *range(0x09),
@@ -27,6 +28,12 @@ VERDICT: Mapping[Verdict, str] = {
     Verdict.CONFORMS: "every promise that the evidence could check was kept",
     Verdict.UNDETERMINED: "the evidence does not decide whether the promises were kept",
 }
+_GATED: Mapping[Verdict, str] = {
+    **VERDICT,
+    Verdict.CONFORMS: "every promise that the inputs could check was kept",
+    Verdict.UNDETERMINED: "no input decides whether the promises were kept",
+}
+_INPUT_CLASSES: frozenset[str] = frozenset(get_args(InputClass))
 SEVERITY: Mapping[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
 
 
@@ -42,7 +49,12 @@ def line(text: str) -> str:
 
 def count(number: int, noun: str) -> str:
     """``1 file``, ``12,000 files``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """``files``, ``input classes``."""
+    return f"{noun}{'es' if noun.endswith('s') else 's'}"
 
 
 def some(items: Sequence[object], limit: int = 8) -> str:
@@ -57,8 +69,21 @@ def listed(words: Sequence[str]) -> str:
 
 
 def noun(report: Report) -> str:
-    """What one entry of the report's ``groups`` is called."""
-    return "case" if report.command == "gate" else "group"
+    """What one entry of the report's ``groups`` is called: of a gate that was given its cases, one of these."""
+    if report.command != "gate":
+        return "group"
+    return "input class" if any(group.group in _INPUT_CLASSES for group in report.groups) else "case"
+
+
+def subject(report: Report) -> str | None:
+    """The assignor that a gate's report is about, by its SPEC; None where that is not one."""
+    subjects = {group.cluster for group in report.groups} if report.command == "gate" else set[str]()
+    return line(subjects.pop()) if len(subjects) == 1 else None
+
+
+def called(report: Report, entry: Finding | GroupResult) -> str:
+    """An entry of ``groups`` as the report calls it: where there is one subject, an input class goes by its own name."""
+    return name(entry.cluster, entry.group) if subject(report) is None else line(entry.group)
 
 
 def name(cluster: str, group: str) -> str:
@@ -87,7 +112,13 @@ def tally(found: Mapping[Severity, int]) -> str:
 def outcome(report: Report) -> str:
     """The verdict in a sentence with its numbers."""
     if not report.groups:
-        return f"nothing in the input tells of a {noun(report)}, so nothing was checked"
+        return (
+            "nothing was fed, so nothing was checked"
+            if report.command == "gate"
+            else "nothing in the input tells of a group, so nothing was checked"
+        )
+    if report.command == "gate":
+        return _gated(report)
     totals = report.totals
     groups = count(sum(totals.groups.values()), noun(report))
     numbers = [f"{tally(totals.findings)} in {totals.broken:,} of {groups}" if totals.findings else groups]
@@ -97,6 +128,47 @@ def outcome(report: Report) -> str:
     numbers.append(f"{checked:,} of {count(len(totals.rules), 'rule')} could be checked")
     warned = report.verdict is Verdict.CONFORMS and totals.findings.get("warning")
     return f"{VERDICT[report.verdict]}{', but for what the warnings name' if warned else ''} ({'; '.join(numbers)})"
+
+
+def _gated(report: Report) -> str:
+    totals, classes = report.totals, count(len(report.groups), noun(report))
+    broken = list(dict.fromkeys(finding.rule for finding in report.findings if finding.severity == "error"))
+    by = sum(any(_violated(group, rule) for rule in broken) for group in report.groups)
+    numbers = [count(sum(group.events for group in report.groups), "input")]
+    if by:
+        told = f"{_rules(broken)} broken by {by:,} of {classes}"
+    else:
+        told = _GATED[report.verdict]
+        numbers.insert(0, classes)
+    if warnings := totals.findings.get("warning"):
+        numbers.append(count(warnings, "warning"))
+    if totals.waived:
+        numbers.append(f"{totals.waived:,} waived")
+    checked = sum(bool(c.passed or c.violated) for c in totals.rules)
+    numbers.append(f"{checked:,} of {count(len(totals.rules), 'rule')} could be checked")
+    if report.comparison is not None and (worse := sum(row.regression for row in report.comparison.rows)):
+        numbers.append(f"{count(worse, 'regression')} against the baseline")
+    return f"{told} ({'; '.join(numbers)})"
+
+
+def _violated(group: GroupResult, rule: str) -> bool:
+    return rule in group.rules and group.rules[rule].status is Status.VIOLATED
+
+
+def _rules(rules: Sequence[str]) -> str:
+    shown = [line(rule) for rule in rules[:4]]
+    more = [f"{count(len(rules) - 4, 'more rule')}"] if len(rules) > 4 else []
+    return f"{listed([*shown, *more])} {'is' if len(rules) == 1 else 'are'}"
+
+
+def measured(row: Compared) -> tuple[str, str]:
+    """What was measured of the subject and of the baseline, with the unit."""
+
+    def told(value: Measured) -> str:
+        number = f"{value:.3g}" if isinstance(value, float) and abs(value) < 100 else _number(value)
+        return line(f"{number} {row.unit}".rstrip())
+
+    return told(row.subject), told(row.baseline)
 
 
 def rest(report: Report) -> str:
@@ -199,6 +271,14 @@ def _least(value: object, metrics: Metrics) -> str:
     return "" if "partitions_moved" in metrics else _anything("partitions_moved_minimum", value)
 
 
+def _moved_by_answers(value: object, metrics: Metrics) -> str:
+    return _moved(value, {"partitions_moved_minimum": metrics.get("moved_minimum")})
+
+
+def _least_by_answers(value: object, metrics: Metrics) -> str:
+    return "" if "moved" in metrics else _anything("moved_minimum", value)
+
+
 _METRICS: Mapping[str, Phrase] = {
     "members": _unless_zero("{} member", "{} members"),
     "members_seen": _unless_zero("{} member seen", "{} members seen"),
@@ -224,4 +304,8 @@ _METRICS: Mapping[str, Phrase] = {
     ),
     "zombie_seconds_longest": _unless_zero("such a belief lasted up to {}", "such a belief lasted up to {}", _seconds),
     "delay_ms_max": _unless_zero("work withheld for up to {}", "work withheld for up to {}", _milliseconds),
+    "inputs": _unless_zero("{} input", "{} inputs"),
+    "moved": _moved_by_answers,
+    "moved_minimum": _least_by_answers,
+    "rounds_max": _unless_zero("{} round to settle", "up to {} rounds to settle"),
 }

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from urllib.parse import quote
 
 from ...spec.results import Argument, Finding, Severity, Source
 from ...spec.rule import Rule
 from ..report import Input, Report, Waived
+from .cases import sheets
+from .cases import text as shown
+from .json import comparison, plain
 from .prose import clean, line, moment, name, notes, place
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -24,7 +29,8 @@ Json = dict[str, object]
 def render(report: Report, rules: Mapping[str, Rule]) -> str:
     """One SARIF log with one run.
 
-    A result's location is the last line of its argument, where the promise broke; the whole argument is its code flow.
+    A result's location is the last line of its argument, where the promise broke, or an assignor's case file; the whole argument is
+    its code flow.
     Waived findings carry a suppression. Unreadable inputs, malformed lines and notes are notifications of the run.
     """
     findings = [*report.findings, *(waived.finding for waived in report.waived)]
@@ -54,10 +60,11 @@ def render(report: Report, rules: Mapping[str, Rule]) -> str:
 
 
 def _totals(report: Report) -> Json:
+    compared: Json = {"comparison": comparison(report.comparison)} if report.comparison is not None else {}
     if report.sample is None:
-        return {}
+        return compared
     totals = report.totals
-    return {
+    return compared | {
         "groups": {verdict.value: n for verdict, n in totals.groups.items()},
         "findings": dict(totals.findings),
         "waived": totals.waived,
@@ -82,10 +89,12 @@ def _rule(rule_id: str, rule: Rule | None) -> Json:
 def _result(finding: Finding, index: Mapping[str, int]) -> Json:
     where = {"name": name(finding.cluster, finding.group), "fullyQualifiedName": f"{line(finding.cluster)}/{line(finding.group)}"}
     evidence = finding.evidence
-    location: Json = {**(_location(evidence[-1]) if evidence else {}), "logicalLocations": [where]}
+    location: Json = {**(_location(evidence[-1]) if evidence else _case_file(finding)), "logicalLocations": [where]}
     text = [f"{finding.message} ({', '.join(filter(None, (where['name'], moment(finding))))})"]
     text += [f"Known: {finding.relaxed}"] if finding.relaxed else []
     text += [f"What to do: {finding.advice}"] if finding.advice else []
+    text += shown(sheets(finding.case))
+    text += [f"Replay: {finding.replay}"] if finding.replay is not None else []
     flow = {"codeFlows": [{"threadFlows": [{"locations": [_step(step) for step in finding.argument]}]}]} if finding.argument else {}
     return {
         "ruleId": finding.rule,
@@ -102,6 +111,8 @@ def _result(finding: Finding, index: Mapping[str, int]) -> Json:
             "generation": finding.generation,
             "members": list(finding.members),
             "resources": list(finding.resources),
+            **({"case": plain(finding.case)} if finding.case is not None else {}),
+            **({"replay": finding.replay} if finding.replay is not None else {}),
         },
     }
 
@@ -114,6 +125,16 @@ def _step(step: Argument) -> Json:
 def _location(source: Source) -> Json:
     region: Json = {"region": {"startLine": source.line, "snippet": {"text": clean(source.text)}}} if source.line else {}
     return {"physicalLocation": {"artifactLocation": {"uri": _uri(source.file)}, **region}}
+
+
+def _case_file(finding: Finding) -> Json:
+    """The case file that the replay command names: code scanning refuses a result without a file."""
+    try:
+        words = shlex.split(finding.replay or "")
+    except ValueError:
+        return {}
+    files = [word for option, word in pairwise(words) if option == "--cases"]
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(files[0])}, "region": {"startLine": 1}}} if files else {}
 
 
 def _suppression(waived: Waived) -> Json:

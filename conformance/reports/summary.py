@@ -27,10 +27,17 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Findings of one rule in one group: those to show in full, and those to name only."""
+    """Findings of one rule in one group (of a gate: in all classes of input): those to show in full, and those to name only."""
 
     shown: tuple[Finding, ...]
     more: tuple[Finding, ...]
+
+    @property
+    def elsewhere(self) -> tuple[Finding, ...]:
+        """One of each other group among ``more``: of other classes of input."""
+        here = {(finding.cluster, finding.group) for finding in self.shown}
+        others = {(finding.cluster, finding.group): finding for finding in self.more}
+        return tuple(finding for key, finding in others.items() if key not in here)
 
 
 def ledger(report: Report) -> Ledger:
@@ -71,13 +78,18 @@ def statuses(group: GroupResult) -> Counter[Status]:
 
 
 def digest(findings: Iterable[Finding], *, each: int, total: int) -> tuple[list[Batch], int]:
-    """Findings gathered by severity, rule and group: ``each`` of a batch and ``total`` in all to show; how many are left out."""
-    gathered: dict[tuple[str, str, str, str], list[Finding]] = defaultdict(list)
+    """Findings gathered by severity, rule and group: ``each`` of a batch and ``total`` in all to show; how many are left out.
+
+    Findings of an assignor, which have a ``case``, are gathered over its input classes, the shortest case first: it shows what is broken.
+    """
+    gathered: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
     for finding in findings:
-        gathered[finding.severity, finding.rule, finding.cluster, finding.group].append(finding)
+        within = () if finding.case is not None else (finding.group,)
+        gathered[finding.severity, finding.rule, finding.cluster, *within].append(finding)
     batches: list[Batch] = []
     room, left_out = total, 0
-    for batch in gathered.values():
+    for found in gathered.values():
+        batch = sorted(found, key=lambda finding: len(str(finding.case)))
         full = min(each, room)
         if full:
             batches.append(Batch(tuple(batch[:full]), tuple(batch[full:])))

@@ -6,10 +6,11 @@ Source: the response handlers of AbstractCoordinator, and WorkerCoordinator.onLe
 from __future__ import annotations
 
 from ...spec.events import NONE
-from ..messages import HeartbeatRequest, HeartbeatResponse, JoinRequest, JoinResponse, Response, Share, SyncRequest, SyncResponse
+from ..messages import HeartbeatRequest, HeartbeatResponse, JoinRequest, JoinResponse, Metadata, Response, Share, SyncRequest, SyncResponse
 from ..process import exception
-from .leader import Header, assign, assign_eagerly, refuse
+from .leader import Asked, Header, Lead, LeadFailed, assign, assign_eagerly, follow, refuse
 from .state import EAGER, RETRY_BACKOFF_MS, InFlight, Membership, MemberState, Step, Unreachable, reported
+from .units import Connectors
 
 COORDINATOR_GONE = frozenset({"COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"})
 RETRIABLE = frozenset({"REBALANCE_IN_PROGRESS", "COORDINATOR_LOAD_IN_PROGRESS"})
@@ -76,7 +77,11 @@ def _joined(step: Step, response: JoinResponse) -> None:
     if response.skip_assignment:
         step.error = "IllegalStateException"
         return
-    shares = _lead(step, response) if response.leader == response.member else ()
+    try:
+        shares = _lead(step, response) if response.leader == response.member else ()
+    except LeadFailed:
+        step.error = "ConnectException"
+        return
     request = SyncRequest(
         member=response.member,
         generation=response.generation,
@@ -101,6 +106,8 @@ def _lead(step: Step, response: JoinResponse) -> tuple[tuple[str, Share], ...]:
     told = Header(response.member, offset)
     if response.protocol == EAGER:
         return assign_eagerly(members, configs.connectors, told)
+    if w.config.leads_with is not None:
+        return _lead_with(step, w.config.leads_with, members, configs.connectors, told)
     leader, shares = assign(
         w.leader,
         members,
@@ -113,6 +120,23 @@ def _lead(step: Step, response: JoinResponse) -> tuple[tuple[str, Share], ...]:
     )
     step.change(leader=leader)
     return shares
+
+
+def _lead_with(
+    step: Step, lead: Lead, members: tuple[tuple[str, Metadata], ...], connectors: Connectors, header: Header
+) -> tuple[tuple[str, Share], ...]:
+    w = step.worker
+    asked = Asked(
+        members=members,
+        connectors=connectors,
+        generation=w.membership.generation,
+        completed=w.completed,
+        now=step.now,
+        header=header,
+        max_delay_ms=w.config.max_delay_ms,
+    )
+    step.change(led=(*w.led, asked))
+    return follow(asked, lead(asked, w.led))
 
 
 def _sync(step: Step, sent: Membership, response: SyncResponse) -> None:

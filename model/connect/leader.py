@@ -7,11 +7,12 @@ later) and ``K4`` (2.6.2 to 3.3), hash order included. ``mended`` is K6 without 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
+from ...spec.events import Resources
 from ..messages import Metadata, Share
 from .java_order import hash_order
 from .units import KINDS, Connectors, Kind, in_order, of_kind, units_of
@@ -75,6 +76,50 @@ class Policy:
 
     def has(self, defect: str) -> bool:
         return defect in self.defects or defect in KNOWN_DEFECTS[self.release]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One generation as its leader sees it: what `assign` is given, but for the leader's own memory."""
+
+    members: tuple[tuple[str, Metadata], ...]
+    connectors: Connectors
+    generation: int
+    completed: int
+    now: int
+    header: Header
+    max_delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What travels to the workers: what each is to start and to stop, and the delay that all are told."""
+
+    assigned: Mapping[str, Resources]
+    revoked: Mapping[str, Resources]
+    delay_ms: int
+
+
+Lead = Callable[[Asked, tuple[Asked, ...]], Decision]
+"""A leader's assignor from elsewhere: what it is asked now, and what this process has asked it before, oldest first.
+
+Raises `LeadFailed`.
+"""
+
+
+class LeadFailed(RuntimeError):
+    """The exception that leaves ``performAssignment``: the worker's herder stops."""
+
+
+def follow(asked: Asked, decision: Decision) -> tuple[tuple[str, Share], ...]:
+    """Every member's share after a decision from elsewhere."""
+    shares: list[tuple[str, Share]] = []
+    for member, told in asked.members:
+        started, stops = decision.assigned.get(member, ()), decision.revoked.get(member, ())
+        kept = tuple(unit for unit in told.owned if unit not in stops and unit not in started)
+        share = Share((*started, *kept), started, stops, decision.delay_ms, asked.header)
+        shares.append((member, share))
+    return tuple(shares)
 
 
 Work = dict[str, list[str]]

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, cast
 from ...spec.events import Assigned, Closed, Lost, Owned, Resources, Revoked
 from ..messages import JoinRequest, Metadata, Request, Share, SyncRequest
 from ..process import Happening, Turn
-from .leader import Header, Leader, Policy, Release
+from .leader import Asked, Header, Lead, Leader, Policy, Release
 from .units import Connectors, on_the_wire
 
 Protocol = Literal["eager", "compatible", "sessioned"]
@@ -62,7 +62,8 @@ class Config:
     """One worker. ``process`` names the process uniquely, ``connectors`` were configured before it started.
 
     ``protocol`` is connect.protocol, ``max_delay_ms`` scheduled.rebalance.max.delay.ms, ``sync_timeout_ms``
-    worker.sync.timeout.ms. ``defects`` names mutations, besides the known defects of the ``release`` class.
+    worker.sync.timeout.ms. ``defects`` names mutations, besides the known defects of the ``release`` class. ``leads_with``
+    stands in for the leader's assignor of the incremental protocols.
     """
 
     process: str
@@ -79,6 +80,7 @@ class Config:
     release: Release = "K6"
     join_version: int = 9
     defects: frozenset[str] = frozenset()
+    leads_with: Lead | None = field(default=None, compare=False, repr=False)
 
     @property
     def policy(self) -> Policy:
@@ -145,7 +147,8 @@ class Worker:
     assigns that. ``membership`` is forgotten with the session, ``identity`` is the last one: events are told in its name.
     ``snapshot`` is its assignment, with the delay and the header that came with it; ``running`` what runs. ``synced`` is
     a share that SyncGroup brought and that has yet to be applied. ``completed`` is the last generation applied,
-    ``leader`` its memory of those that it led. ``timer`` is when the scheduled delay ends.
+    ``leader`` its memory of those that it led, ``led`` what an assignor from elsewhere (`Config.leads_with`) was asked.
+    ``timer`` is when the scheduled delay ends.
 
     ``resolved``: the work of the last generation was started. ``current``: the protocol of the last generation.
     ``unreachable``: the coordinator is unknown. ``reading``: since when it waits for the config topic,
@@ -166,6 +169,7 @@ class Worker:
     running: Resources = ()
     completed: int = -1
     leader: Leader = field(default_factory=Leader)
+    led: tuple[Asked, ...] = ()
     resolved: bool = True
     timer: int | None = None
     stopping: Stopping | None = None

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+from ...spec.events import Resources
+from ..messages import JoinedMember
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +21,30 @@ class Release:
     claims_generation: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One call of a leader's assignor: the members with their metadata, partitions per topic, and racks by partition."""
+
+    members: tuple[JoinedMember, ...]
+    topics: tuple[tuple[str, int], ...]
+    racks: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+Lead = Callable[[Asked, tuple[Asked, ...]], Mapping[str, Resources]]
+"""An assignor from elsewhere: what it is asked now, and what this process has asked it before, oldest first.
+
+Answers partitions by member; raises `AssignorFailed`.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """One consumer. ``process`` names the process uniquely; durations are milliseconds.
 
     ``topics`` is the first subscription, ``assignors`` names assignors of `kipcheck.model.assignors` in order of preference.
     ``instance`` is group.instance.id, ``leave_on_close`` internal.leave.group.on.close (Kafka Streams: False).
-    ``max_poll_interval_ms`` travels as the rebalance timeout. ``defects`` names mutations.
+    ``max_poll_interval_ms`` travels as the rebalance timeout. ``defects`` names mutations. ``leads_with`` stands in for the
+    assignor when this consumer leads; what it reads from members and tells them stays that of the named one.
     """
 
     process: str
@@ -41,6 +62,7 @@ class Config:
     leave_on_close: bool = True
     release: Release = field(default=Release())
     defects: frozenset[str] = frozenset()
+    leads_with: Lead | None = field(default=None, compare=False, repr=False)
 
     @property
     def rebalance_timeout_ms(self) -> int:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..assignors import ASSIGNORS, AssignorFailed, RebalanceProtocol, cooperative_violation
-from ..messages import JoinResponse, Metadata, Share
-from .config import Config
+from ...spec.events import Resources
+from ..assignors import ASSIGNORS, Assignor, AssignorFailed, RebalanceProtocol, cooperative_violation
+from ..messages import JoinedMember, JoinResponse, Metadata, Share
+from .config import Asked, Config
 from .state import Consumer, Step, snapshot
 
 
@@ -49,7 +50,7 @@ def lead(step: Step, elected: JoinResponse, topics: Mapping[str, int], racks: Ma
     shares: dict[str, Share] = {}
     if not elected.skip_assignment:
         assignor = ASSIGNORS[elected.protocol or ""]
-        assigned = assignor.assign(elected.members, topics, racks, seen=c.seen, defects=c.config.defects)
+        assigned = _assign(step, assignor, elected.members, topics, racks)
         generations = (assignor.claim(member.metadata).generation for member in elected.members)
         step.change(seen=max(c.seen, *generations))
         if rebalance_protocol(c.config) == "COOPERATIVE" and cooperative_violation(
@@ -59,3 +60,14 @@ def lead(step: Step, elected: JoinResponse, topics: Mapping[str, int], racks: Ma
         shares = {member: Share(resources) for member, resources in assigned.items()}
     step.change(assignment_snapshot=snapshot(watched, topics, racks, c.config.rack))
     return shares
+
+
+def _assign(
+    step: Step, assignor: Assignor, members: tuple[JoinedMember, ...], topics: Mapping[str, int], racks: Mapping[str, tuple[str, ...]]
+) -> Mapping[str, Resources]:
+    c = step.consumer
+    if c.config.leads_with is None:
+        return assignor.assign(members, topics, racks, seen=c.seen, defects=c.config.defects)
+    asked = Asked(members, tuple(sorted(topics.items())), tuple(sorted(racks.items())))
+    step.change(led=(*c.led, asked))
+    return c.config.leads_with(asked, c.led)

@@ -14,7 +14,7 @@ from ...spec.events import Assigned, Closed, Lost, Owned, Resources, Revoked
 from ..assignors.base import Claim
 from ..messages import Request, Share
 from ..process import Turn
-from .config import Config
+from .config import Asked, Config
 
 CallbackKind = Literal["revoked", "lost", "assigned"]
 Occasion = Literal["prepare", "complete", "unsubscribe", "close"]
@@ -111,7 +111,8 @@ class Consumer:
 
     ``assignment`` is what it believes it owns (SubscriptionState), sorted. ``identity`` is the last generation that a
     JoinGroup answer brought: events are told in its name, also after a reset. ``applied`` is what its assignor was last told
-    by onAssignment, kept when the partitions are lost; ``seen`` is the highest generation that its assignor read as leader.
+    by onAssignment, kept when the partitions are lost; ``seen`` is the highest generation that its assignor read as leader,
+    ``led`` what an assignor from elsewhere (`Config.leads_with`) was asked.
     ``heard`` is when the session timer last began anew. ``fenced``: the heartbeat thread failed, the next poll throws.
     ``closing``: close waits for its commit or its callback.
     """
@@ -132,6 +133,7 @@ class Consumer:
     assignment_snapshot: Snapshot | None = None
     applied: Claim | None = None
     seen: int = -1
+    led: tuple[Asked, ...] = ()
     callback: Callback | None = None
     coordinator_known: bool = False
     heard: int = 0

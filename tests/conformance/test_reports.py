@@ -37,7 +37,7 @@ from kipcheck.spec.rule import Rule
 
 HERE = Path(__file__).parent
 SCHEMAS = HERE.parents[1] / "spec" / "schemas"
-SUFFIX = {"json": "json", "junit": "xml", "sarif": "sarif", "markdown": "md", "html": "html"}
+SUFFIX = {"json": "json", "junit": "xml", "sarif": "sarif", "markdown": "md", "html": "html", "github": "github.txt"}
 
 
 def rule(rule_id: str, promise: str, **fields: Any) -> Rule:

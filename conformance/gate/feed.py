@@ -1,0 +1,49 @@
+"""What the gate is asked to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...spec.assignors.case import Case
+from ...spec.assignors.codec import Expect
+from ...spec.assignors.kinds import Kind
+from ...spec.results import Finding
+
+EXAMPLES = 1500
+"""Random inputs besides the exhaustive ones."""
+HISTORIES = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feed:
+    """What to feed an assignor.
+
+    ``cases`` alone, if there are any, with what they expect by id. Else what the traces at the paths ``inputs`` asked of their
+    leaders, every small input, ``histories`` of groups that the assignor leads, and ``examples`` random inputs by ``seed``. ``budget``
+    seconds end it early.
+    """
+
+    cases: Sequence[Case] = ()
+    expected: Mapping[str, Expect] = field(default_factory=dict[str, Expect])
+    inputs: Sequence[str] = ()
+    examples: int = EXAMPLES
+    histories: int = HISTORIES
+    seed: int = 0
+    budget: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """How to reach an assignor, and as what ``kind`` to judge it: see `adapters.subject`; ``connect``: as a Connect leader. ``timeout`` in seconds per answer."""
+
+    classpath: Sequence[str] = ()
+    kind: Kind | None = None
+    connect: bool = False
+    timeout: float = 10.0
+    metadata: bool = False
+
+
+def case_file(finding: Finding) -> str:
+    """Where the command line writes the smallest input of a finding."""
+    return f"kipcheck-gate/{finding.rule}-{finding.fingerprint}.json"

@@ -1,0 +1,256 @@
+"""Each assignor rule: an assignor that breaks it and exactly it, and one that comes close and keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from kipcheck.spec.assignors import ASSIGNOR_RULES, Answer, Case, Examined, Kind, Member, NoAnswer, examine
+
+Assign = Callable[[Case], Answer]
+
+
+def talk(assign: Assign, case: Case, kind: Kind, algorithm: Assign | None = None) -> Examined:
+    conversation = examine(case, kind, algorithm)  # type: ignore[arg-type]
+    asked = next(conversation)
+    try:
+        while True:
+            asked = conversation.send(assign(asked))
+    except StopIteration as end:
+        return end.value
+
+
+def broken(assign: Assign, case: Case, kind: Kind, algorithm: Assign | None = None) -> set[str]:
+    return {fault.rule for fault in talk(assign, case, kind, algorithm).faults}
+
+
+def member(id: str, topics: str = "t", owned: str = "", generation: int = 4, **more: object) -> Member:
+    return Member(id=id, subscribed=tuple(topics), owned=tuple(owned.split()), generation=generation if owned else -1, **more)  # type: ignore[arg-type]
+
+
+def case(topics: Mapping[str, int], *members: Member, **more: object) -> Case:
+    return Case(id="it", topics=topics, members=members, **more)  # type: ignore[arg-type]
+
+
+def always(**shares: str) -> Assign:
+    return lambda asked: {each.id: tuple(shares.get(each.id, "").split()) for each in asked.members}
+
+
+def partitions(asked: Case) -> list[str]:
+    wanted = {topic for each in asked.members for topic in each.subscribed}
+    return [f"{topic}-{number}" for topic in sorted(wanted) for number in range(asked.topics.get(topic, 0))]
+
+
+def dealt(asked: Case) -> Mapping[str, tuple[str, ...]]:
+    """Round robin over the members by id, claims or not."""
+    members = sorted(each.id for each in asked.members)
+    return {each: tuple(partitions(asked)[place :: len(members)]) for place, each in enumerate(members)}
+
+
+def kept(asked: Case) -> Mapping[str, tuple[str, ...]]:
+    """Who claims keeps; the rest goes to whoever has least."""
+    shares: dict[str, list[str]] = {each.id: [p for p in each.owned if p in partitions(asked)] for each in asked.members}
+    for partition in partitions(asked):
+        if not any(partition in share for share in shares.values()):
+            shares[min(sorted(shares), key=lambda each: len(shares[each]))].append(partition)
+    return {each: tuple(share) for each, share in shares.items()}
+
+
+def sticky(asked: Case) -> Mapping[str, tuple[str, ...]]:
+    """A small correct one for equal subscriptions and undisputed claims."""
+    quota, extras = divmod(len(partitions(asked)), len(asked.members))
+    shares: dict[str, list[str]] = {}
+    for each in sorted(asked.members, key=lambda each: (-len(each.owned), each.id)):
+        room = quota + (extras > 0)
+        shares[each.id] = [p for p in sorted(each.owned) if p in partitions(asked)][:room]
+        extras -= len(shares[each.id]) > quota
+    for partition in partitions(asked):
+        if not any(partition in share for share in shares.values()):
+            shares[min(sorted(shares), key=lambda each: len(shares[each]))].append(partition)
+    return {each: tuple(share) for each, share in shares.items()}
+
+
+def cooperative(target: Callable[[Case], Mapping[str, tuple[str, ...]]]) -> Assign:
+    """``target`` without what another member claims."""
+
+    def assign(asked: Case) -> Answer:
+        claimed = {p: each.id for each in asked.members for p in each.owned}
+        return {each: tuple(p for p in share if claimed.get(p, each) == each) for each, share in target(asked).items()}
+
+    return assign
+
+
+NOBODY_CLAIMS = case({"t": 4}, member("a"), member("b"))
+ALL_AT_A = case({"t": 4}, member("a", owned="t-0 t-1 t-2 t-3"), member("b"))
+
+
+def crashes_the_second_time() -> Assign:
+    seen: list[Case] = []
+
+    def assign(asked: Case) -> Answer:
+        seen.append(asked)
+        return dealt(asked) if len(seen) == 1 else NoAnswer("crash", "signal SIGSEGV")
+
+    return assign
+
+
+def counting() -> Assign:
+    calls: list[Case] = []
+
+    def assign(asked: Case) -> Answer:
+        calls.append(asked)
+        shares = sorted(dealt(asked).values(), reverse=len(calls) > 1)
+        return dict(zip(sorted(each.id for each in asked.members), shares, strict=True))
+
+    return assign
+
+
+def by_position(asked: Case) -> Answer:
+    return {each.id: share for each, share in zip(asked.members, sorted(dealt(asked).values()), strict=True)}
+
+
+def by_past(asked: Case) -> Answer:
+    shares = sorted(dealt(asked).values(), reverse=bool(asked.before))
+    return dict(zip(sorted(each.id for each in asked.members), shares, strict=True))
+
+
+def drifting(asked: Case) -> Answer:
+    """Takes one partition from whoever has most, every time, and withholds it: the rounds never settle."""
+    everybody = sorted(each.id for each in asked.members)
+    giver = max(asked.members, key=lambda each: (len(each.owned), each.id))
+    if not giver.owned:
+        return kept(asked)
+    taken = sorted(giver.owned)[0]
+    shares = {each.id: tuple(p for p in each.owned if p != taken) for each in asked.members}
+    loose = [p for p in partitions(asked) if p != taken and not any(p in share for share in shares.values())]
+    taker = everybody[(everybody.index(giver.id) + 1) % len(everybody)]
+    return {**shares, taker: (*shares[taker], *loose)}
+
+
+def restless(asked: Case) -> Answer:
+    """Settled claims are swapped."""
+    owned = [each.owned for each in asked.members]
+    if all(owned):
+        return {each.id: share for each, share in zip(asked.members, reversed(owned), strict=True)}
+    return dealt(asked)
+
+
+def near_without_racks(asked: Case) -> Answer:
+    """Goes by racks the wrong way round."""
+    given = dealt(asked)
+    return {"a": given["b"], "b": given["a"]} if any(each.rack for each in asked.members) else given
+
+
+RACKED = case({"t": 2}, member("a", rack="ra"), member("b", rack="rb"), racks={"t-0": ("ra",), "t-1": ("rb",)}, input_class="racks")
+STATIC = case({"t": 3}, member("a", instance="i0"), member("b", instance="i1"))
+REUSED = case({"t": 4}, member("a"), member("b"), before=(NOBODY_CLAIMS,))
+
+BREAKS: Sequence[tuple[str, Assign, Case, Kind]] = (
+    ("assignor-answers", lambda asked: NoAnswer("error", "IllegalStateException: no"), NOBODY_CLAIMS, "eager"),
+    ("assignor-answers", lambda asked: NoAnswer("hang", "nothing within 10 s"), NOBODY_CLAIMS, "cooperative"),
+    ("assigns-only-subscribed", always(a="t-0 t-1 t-2 t-3", b="u-0"), case({"t": 4, "u": 1}, member("a"), member("b")), "eager"),
+    ("assigns-only-subscribed", always(a="t-0 t-1 t-9"), case({"t": 2}, member("a")), "eager"),
+    ("assigns-exclusively", always(a="t-0 t-1", b="t-1 t-2 t-3"), NOBODY_CLAIMS, "eager"),
+    ("assigns-exclusively", always(a="t-0 t-0"), case({"t": 1}, member("a")), "eager"),
+    ("assigns-completely", always(a="t-0 t-1", b="t-2"), NOBODY_CLAIMS, "eager"),
+    ("assigns-completely", always(a="t-0 t-1", b="t-2"), NOBODY_CLAIMS, "cooperative-sticky"),
+    ("cooperative-withholds", sticky, ALL_AT_A, "cooperative-sticky"),
+    ("balanced", kept, ALL_AT_A, "cooperative"),
+    ("balanced", always(a="t-0 t-1 t-2", b="t-3"), NOBODY_CLAIMS, "eager"),
+    ("balanced", always(a="t-0 t-1 u-0 u-1"), case({"t": 2, "u": 2}, member("a", "tu"), member("b", "u")), "eager"),
+    ("converges-in-rounds", drifting, case({"t": 8}, member("a"), member("b"), member("c", owned="t-0 t-1 t-2")), "cooperative"),
+    ("idempotent", restless, NOBODY_CLAIMS, "sticky"),
+    ("sticky", dealt, case({"t": 4}, member("a", owned="t-0 t-1"), member("b", owned="t-2 t-3")), "sticky"),
+    ("deterministic", counting(), NOBODY_CLAIMS, "eager"),
+    ("order-independent", by_position, NOBODY_CLAIMS, "eager"),
+    ("history-independent", by_past, REUSED, "eager"),
+    ("static-stable", lambda asked: dealt(asked), STATIC, "range"),
+    ("rack-aware", near_without_racks, RACKED, "eager"),
+)
+
+
+@pytest.mark.parametrize(("rule", "assign", "input_", "kind"), BREAKS, ids=[f"{rule}-{n}" for n, (rule, *_) in enumerate(BREAKS)])
+def test_an_assignor_that_breaks_a_rule_is_told_so(rule: str, assign: Assign, input_: Case, kind: Kind) -> None:
+    allowed = {"static-stable": {"balanced"}, "sticky": {"idempotent"}, "balanced": {"sticky"}, "converges-in-rounds": {"sticky"}}.get(
+        rule, set()
+    )
+    found = broken(assign, input_, kind)
+    assert rule in found
+    assert found - {rule} <= allowed
+
+
+def test_another_assignment_than_the_documented_one_is_told() -> None:
+    assert broken(dealt, NOBODY_CLAIMS, "roundrobin", dealt) == set()
+    swapped: Assign = lambda asked: {"a": dealt(asked)["b"], "b": dealt(asked)["a"]}  # noqa: E731
+    assert broken(swapped, NOBODY_CLAIMS, "roundrobin", dealt) == {"follows-algorithm"}
+
+
+def test_every_rule_has_an_assignor_that_breaks_it() -> None:
+    assert {rule for rule, *_ in BREAKS} | {"follows-algorithm"} == ASSIGNOR_RULES.keys()
+
+
+KEEPS: Mapping[str, tuple[Assign, Case, Kind]] = {
+    "withheld until the follow-up": (cooperative(sticky), ALL_AT_A, "cooperative-sticky"),
+    "both claimants of one generation lose it, then one gets it": (
+        lambda asked: {each.id: () for each in asked.members} if sum(map(len, (m.owned for m in asked.members))) == 2 else kept(asked),
+        case({"t": 1}, member("a", owned="t-0"), member("b", owned="t-0")),
+        "cooperative-sticky",
+    ),
+    "the newest claimant keeps it": (
+        lambda asked: {"a": ("t-0",), "b": ()},
+        case({"t": 1}, member("a", owned="t-0", generation=5), member("b", owned="t-0", generation=3)),
+        "cooperative-sticky",
+    ),
+    "a topic without metadata": (dealt, case({"t": 2}, member("a", "tx"), member("b", "tx")), "eager"),
+    "a member that does not subscribe has nothing": (
+        always(a="t-0 t-1 t-2"),
+        case({"t": 3, "u": 0}, member("a"), member("b", "u")),
+        "eager",
+    ),
+    "unequal subscriptions, loads two apart, nothing movable": (
+        always(a="t-0 t-1 t-2", b="u-0"),
+        case({"t": 3, "u": 1}, member("a", "t"), member("b", "u")),
+        "sticky",
+    ),
+    "one empty member more than partitions": (dealt, case({"t": 1}, member("a"), member("b")), "eager"),
+    "no members": (lambda asked: {}, case({"t": 1}), "cooperative-sticky"),
+    "an entry left out is an empty one": (lambda asked: {"a": ("t-0",)}, case({"t": 1}, member("a"), member("b")), "eager"),
+}
+
+
+@pytest.mark.parametrize("name", KEEPS)
+def test_what_comes_close_is_no_violation(name: str) -> None:
+    assign, input_, kind = KEEPS[name]
+    assert broken(assign, input_, kind) == set()
+
+
+def test_a_stale_claimant_is_no_owner() -> None:
+    stale = case({"t": 1}, member("a", owned="t-0", generation=5), member("b", owned="t-0", generation=3))
+    found = talk(always(b="t-0"), stale, "cooperative-sticky")
+    assert [fault.message for fault in found.faults if fault.rule == "cooperative-withholds"] == ["t-0 given to b while a still owns it"]
+
+
+def test_a_needless_move_is_told_with_its_minimum() -> None:
+    swapped = case({"t": 5}, member("a", owned="t-0 t-1 t-2 t-3"), member("b", owned="t-4"))
+    found = talk(always(a="t-4 t-3", b="t-0 t-1 t-2"), swapped, "sticky")
+    assert (found.moved, found.minimum) == (4, 1)
+    assert "moved 4, minimum 1" in [fault.message for fault in found.faults]
+
+
+def test_a_withheld_partition_that_no_follow_up_brings_is_told() -> None:
+    forgetful: Assign = lambda asked: {each.id: tuple(p for p in each.owned if p != "t-3") for each in asked.members}  # noqa: E731
+    found = talk(forgetful, ALL_AT_A, "cooperative-sticky")
+    assert [(fault.rule, fault.detail) for fault in found.faults if fault.rule == "assigns-completely"] == [
+        ("assigns-completely", "settled")
+    ]
+
+
+def test_an_error_for_hostile_metadata_is_an_answer_and_a_crash_is_not() -> None:
+    hostile = case({"t": 1}, member("a", metadata=b"\xff"))
+    assert broken(lambda asked: NoAnswer("error", "SchemaException"), hostile, "cooperative") == set()
+    assert broken(lambda asked: NoAnswer("crash", "status 1"), hostile, "cooperative") == {"assignor-answers"}
+
+
+def test_a_crash_in_the_middle_of_a_conversation_is_told() -> None:
+    assert broken(crashes_the_second_time(), NOBODY_CLAIMS, "eager") == {"assignor-answers"}
