@@ -31,8 +31,11 @@ def tools() -> tuple[Tool, ...]:
         Tool("Spark", _package("pyspark"), "ingest and --engine spark: pip install 'kipcheck[spark]'"),
         Tool("pyarrow", _package("pyarrow"), "traces in Parquet, ingest and --engine spark: pip install 'kipcheck[spark]'"),
         Tool("numpy", _package("numpy"), "kipcheck explore, ingest and --engine spark: pip install 'kipcheck[prove]' or 'kipcheck[spark]'"),
-        Tool("Maven", _asked("mvn", "--version"), "recording traces from real clusters; tests marked kafka"),
+        Tool("Maven", _asked("mvn", "--version"), "recording traces from real clusters; make zoo; tests marked kafka"),
         Tool("Z3", _package("z3-solver"), "kipcheck prove: pip install 'kipcheck[prove]'"),
+        Tool("Hypothesis", _package("hypothesis"), "assignor_contract in your own tests: pip install 'kipcheck[gate]'"),
+        Tool("networkx", _package("networkx"), "the fewest moves for unequal subscriptions in kipcheck gate: pip install 'kipcheck[gate]'"),
+        Tool("JPype", _package("jpype1"), "kipcheck gate --assignor jvm:CLASS: pip install 'kipcheck[jvm]'"),
         Tool("cargo", _asked("cargo", "--version"), "comparing the explorer with Stateright in make bench"),
         Tool("confluent-kafka", _package("confluent-kafka"), "recording librdkafka groups"),
     )

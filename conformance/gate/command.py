@@ -40,6 +40,7 @@ NOTHING: Mapping[str, Expect] = MappingProxyType({})
 @click.option("--budget", type=duration, metavar="DURATION", help="Feed nothing more after so long, such as 60s.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For the random inputs and histories.")
 @click.option("--timeout", type=duration, default="10s", show_default=True, help="How long an answer may take.")
+@click.option("--growth", is_flag=True, help="Also tell how the time of one answer grows, up to 10,000 partitions.")
 @click.option("--metadata", is_flag=True, help="Also send each member's raw JoinGroup metadata, versions 0 to 3.")
 @judging
 def gate(
@@ -54,6 +55,7 @@ def gate(
     budget: int | None,
     seed: int,
     timeout: int,
+    growth: bool,
     metadata: bool,
     reports: tuple[str, ...],
     only: str | None,
@@ -91,6 +93,7 @@ def gate(
                 histories=histories,
                 seed=seed,
                 budget=budget / 1000 if budget is not None else None,
+                growth=growth,
             ),
             how=How(classpath=classpath, kind=held_to, connect=kind == "connect", timeout=timeout / 1000, metadata=metadata),
             settings=settings,

@@ -21,7 +21,7 @@ class Feed:
 
     ``cases`` alone, if there are any, with what they expect by id. Else what the traces at the paths ``inputs`` asked of their
     leaders, every small input, ``histories`` of groups that the assignor leads, and ``examples`` random inputs by ``seed``. ``budget``
-    seconds end it early.
+    seconds end it early. ``growth``: also measure how the time of one answer grows with the group.
     """
 
     cases: Sequence[Case] = ()
@@ -31,6 +31,7 @@ class Feed:
     histories: int = HISTORIES
     seed: int = 0
     budget: float | None = None
+    growth: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from ...spec.results import Settings, Verdict, worst
 from ..failed import Failed
 from ..report import Input, Report
 from ..waivers import Waiver, apply
+from . import growth
 from .adapters import subject as adapted
 from .baseline import compared
 from .clusters import gate_clusters
@@ -205,16 +206,19 @@ class _Run:
             group(name, self.tally.groups.get(name, GroupTally()), [f for f in found if f.group == name], self._subject, settings)
             for name in names
         ]
-        seed = (
-            ()
-            if self._feed.cases
-            else (f"seed {self._feed.seed}, {self._feed.examples:,} random inputs, {self._feed.histories} histories",)
-        )
         return Report(
             command="gate",
             version=version("kipcheck"),
             verdict=worst(each.verdict for each in groups),
             inputs=self._inputs,
             groups=tuple(groups),
-            notes=(*self._notes, *seed),
+            notes=tuple(self._remarks()),
         )
+
+    def _remarks(self) -> Iterator[str]:
+        feed = self._feed
+        yield from self._notes
+        if not feed.cases:
+            yield f"seed {feed.seed}, {feed.examples:,} random inputs, {feed.histories} histories"
+        if feed.growth:
+            yield growth.told(growth.growth(self._subject))

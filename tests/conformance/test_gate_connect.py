@@ -116,7 +116,7 @@ def test_the_gate_shows_each_broken_rule_by_its_shortest_script() -> None:
     assert {finding.rule for finding in group.findings} == {"delay-has-reason", "deleted-work-stopped", "waits-once"}
     assert (report.verdict, group.verdict) == (Verdict.VIOLATES, Verdict.VIOLATES)
     deleted = next(finding for finding in group.findings if finding.rule == "deleted-work-stopped")
-    assert [step.says for step in deleted.argument][-1] == "the history: start w1; start w2; settle; resize B 0; close w1"
+    assert [step.says for step in deleted.argument][-1] == "its history: start w1; start w2; settle; resize B 0; close w1"
     assert group.rules["deleted-work-stopped"].status is Status.VIOLATED
     assert group.rules["delay-bounded"].status is Status.PASS
 
