@@ -79,6 +79,16 @@ def validate(
 
 
 def _local(paths: Sequence[str], format: str, settings: Settings | None) -> Report:
+    found, inputs = captured(paths, format)
+    groups = check(assemble(found), settings)
+    return Report(command="validate", version=version("kipcheck"), verdict=worst(g.verdict for g in groups), inputs=inputs, groups=groups)
+
+
+def captured(paths: Sequence[str], format: str = "auto") -> tuple[Sequence[Capture], tuple[Input, ...]]:
+    """What is in the captures under ``paths``: files, directories, globs, or data sets that `ingest` made; and the ledger of each.
+
+    Raises `ValueError` for an unknown ``format``, `DataSetError` for a data set that can't be used.
+    """
     found: list[Capture] = []
     inputs: list[Input] = []
     datasets = [path for path in paths if is_dataset(path)]
@@ -90,10 +100,7 @@ def _local(paths: Sequence[str], format: str, settings: Settings | None) -> Repo
         events = tuple(reading.events)
         found.append(Capture(reading.path, events, native=reading.ledger.format in NATIVE_FORMATS))
         inputs.append(account(reading.ledger))
-    groups = check(assemble(found), settings)
-    return Report(
-        command="validate", version=version("kipcheck"), verdict=worst(g.verdict for g in groups), inputs=tuple(inputs), groups=groups
-    )
+    return found, tuple(inputs)
 
 
 def _engine(paths: Sequence[str], master: str | None) -> tuple[Engine, str]:

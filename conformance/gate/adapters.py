@@ -38,13 +38,19 @@ class Description:
 
 
 def subject(
-    spec: str, *, classpath: Sequence[str] = (), as_kind: Kind | None = None, timeout: float = 10.0, metadata: bool = False
+    spec: str,
+    *,
+    classpath: Sequence[str] = (),
+    as_kind: Kind | None = None,
+    timeout: float = 10.0,
+    metadata: bool = False,
+    renews: bool = False,
 ) -> Subject:
     """The assignor that ``spec`` names, started; the caller closes it.
 
     ``classpath`` are globs of jars, for ``jvm:``. ``as_kind`` is what it is held to: if None, what it says of itself, and ``cooperative``
     for an ``exec:`` command. ``timeout`` are seconds per case. ``metadata``: an ``exec:`` command gets every member's raw JoinGroup metadata
-    (workers of ours always put their assignor behind it). Raises `Failed` if there is no such assignor.
+    (workers of ours always put their assignor behind it). ``renews``: see `How`. Raises `Failed` if there is no such assignor.
     """
     form, colon, rest = spec.partition(":")
     if not colon or not rest:
@@ -56,7 +62,7 @@ def subject(
                 made.kind = as_kind
             return made
         case "exec":
-            return Process(spec, rest, as_kind or "cooperative", timeout, metadata=metadata)
+            return Process(spec, rest, as_kind or "cooperative", timeout, renews=renews, metadata=metadata)
         case "python" | "jvm":
             command = [sys.executable, "-m", f"{_WORKERS}.{form}", rest]
             if form == "jvm":

@@ -42,6 +42,7 @@ NOTHING: Mapping[str, Expect] = MappingProxyType({})
 @click.option("--timeout", type=duration, default="10s", show_default=True, help="How long an answer may take.")
 @click.option("--growth", is_flag=True, help="Also tell how the time of one answer grows, up to 10,000 partitions.")
 @click.option("--metadata", is_flag=True, help="Also send each member's raw JoinGroup metadata, versions 0 to 3.")
+@click.option("--renews", is_flag=True, help='The exec: command obeys "fresh", or keeps nothing between cases.')
 @judging
 def gate(
     spec: str,
@@ -57,6 +58,7 @@ def gate(
     timeout: int,
     growth: bool,
     metadata: bool,
+    renews: bool,
     reports: tuple[str, ...],
     only: str | None,
     skip: str | None,
@@ -95,7 +97,7 @@ def gate(
                 budget=budget / 1000 if budget is not None else None,
                 growth=growth,
             ),
-            how=How(classpath=classpath, kind=held_to, connect=kind == "connect", timeout=timeout / 1000, metadata=metadata),
+            how=How(classpath=classpath, kind=held_to, connect=kind == "connect", timeout=timeout / 1000, metadata=metadata, renews=renews),
             settings=settings,
             waivers=accepted(waivers),
             watch=told,

@@ -22,7 +22,7 @@ from ...spec import Finding, Settings, check
 from ...spec.events import Event
 from ...spec.results import Broken, fingerprint
 from .leaders import Subject
-from .walks import EFFORT, ENDLESS, RESTS_WITHIN, Play, Run, following, needed, played, shrunk, walking
+from .walks import ENDLESS, RESTS_WITHIN, Play, Run, following, needed, played, shortened, walking
 
 BLAMED = frozenset(
     {
@@ -149,23 +149,9 @@ def replay(script: str, subject: Subject) -> History:
 
 
 def shrink_history(script: str, subject: Subject, same_finding: Callable[[History], bool]) -> str:
-    """A shorter script whose history still has the finding; the same if none is found. See histories.py."""
+    """A shorter script whose history still has the finding: see `shortened`."""
     stage, lines = _read(script)
-    spent, shortest = 0, script
-
-    def fails(lines: Sequence[str]) -> bool:
-        nonlocal spent, shortest
-        if spent > EFFORT:
-            return False
-        history = _follow(subject, stage, lines)
-        spent += len(history.events) + len(lines)
-        found = same_finding(history)
-        if found and history.script.count("\n") < shortest.count("\n"):
-            shortest = history.script
-        return found
-
-    shrunk(lines, fails)
-    return shortest
+    return shortened(script, lines, lambda lines: _follow(subject, stage, lines), same_finding)
 
 
 def _follow(subject: Subject, stage: Stage, lines: Sequence[str]) -> History:

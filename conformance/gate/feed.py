@@ -22,6 +22,7 @@ class Feed:
     ``cases`` alone, if there are any, with what they expect by id. Else what the traces at the paths ``inputs`` asked of their
     leaders, every small input, ``histories`` of groups that the assignor leads, and ``examples`` random inputs by ``seed``. ``budget``
     seconds end it early. ``growth``: also measure how the time of one answer grows with the group.
+    ``stops_after``: inputs that bring a crash, a hang or a flood, after which nothing more is fed.
     """
 
     cases: Sequence[Case] = ()
@@ -32,17 +33,23 @@ class Feed:
     seed: int = 0
     budget: float | None = None
     growth: bool = False
+    stops_after: int = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class How:
-    """How to reach an assignor, and as what ``kind`` to judge it: see `adapters.subject`; ``connect``: as a Connect leader. ``timeout`` in seconds per answer."""
+    """How to reach an assignor, and as what ``kind`` to judge it: see `adapters.subject`; ``connect``: as a Connect leader.
+
+    ``timeout`` in seconds per answer. ``renews``: an ``exec:`` command that makes a new leader where a line says ``fresh``, or keeps nothing
+    between cases, so that it need not be started anew for inputs with a past.
+    """
 
     classpath: Sequence[str] = ()
     kind: Kind | None = None
     connect: bool = False
     timeout: float = 10.0
     metadata: bool = False
+    renews: bool = False
 
 
 def case_file(finding: Finding) -> str:

@@ -29,7 +29,7 @@ from ...spec.assignors.kinds import Kind, cooperative, sticky
 from ...spec.events import Event, Resources
 from ...spec.results import Broken, fingerprint
 from .subject import Subject
-from .walks import EFFORT, ENDLESS, RESTS_WITHIN, Play, Run, following, needed, played, shrunk, walking
+from .walks import ENDLESS, RESTS_WITHIN, Play, Run, following, needed, played, shortened, walking
 
 BLAMED = frozenset(
     {
@@ -146,27 +146,9 @@ def _follow(subject: Subject, stage: Stage, lines: Sequence[str]) -> History:
 
 
 def shrink_history(script: str, subject: Subject, same_finding: Callable[[History], bool]) -> str:
-    """A shorter script whose history still has the finding, at best one in which no line can be spared; the same if none is found.
-
-    Delta debugging, within `EFFORT`.
-    """
+    """A shorter script whose history still has the finding: see `shortened`."""
     stage, lines = _read(script)
-    spent = 0
-    shortest = script
-
-    def fails(lines: Sequence[str]) -> bool:
-        nonlocal spent, shortest
-        if spent > EFFORT:
-            return False
-        history = _follow(subject, stage, lines)
-        spent += len(history.events) + len(lines)
-        found = same_finding(history)
-        if found and history.script.count("\n") < shortest.count("\n"):
-            shortest = history.script
-        return found
-
-    shrunk(lines, fails)
-    return shortest
+    return shortened(script, lines, lambda lines: _follow(subject, stage, lines), same_finding)
 
 
 # The stage.

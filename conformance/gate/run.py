@@ -38,9 +38,6 @@ from .subject import Subject
 from .tally import GroupTally, Tally
 from .verdicts import findings, group
 
-STOPS_AFTER = 5
-"""Crashes, hangs and floods after which nothing more is fed."""
-
 PASTS = 6
 """Inputs with a past for a subject that has to be started anew for each."""
 
@@ -103,7 +100,7 @@ def exit_status(report: Report) -> int:
 
 
 def _subject(spec: str, how: How) -> Subject:
-    return adapted(spec, classpath=how.classpath, as_kind=how.kind, timeout=how.timeout, metadata=how.metadata)
+    return adapted(spec, classpath=how.classpath, as_kind=how.kind, timeout=how.timeout, metadata=how.metadata, renews=how.renews)
 
 
 def _command(spec: str, how: How) -> str:
@@ -112,6 +109,7 @@ def _command(spec: str, how: How) -> str:
     words += chain.from_iterable(("--classpath", each) for each in how.classpath)
     words += ["--as", "connect" if how.connect else how.kind or ""] if how.connect or how.kind else []
     words += ["--metadata"] if how.metadata else []
+    words += ["--renews"] if how.renews else []
     return shlex.join(words)
 
 
@@ -151,7 +149,7 @@ class _Run:
             if self._until is not None and time.monotonic() > self._until:
                 self._notes.append(f"the budget of {self._feed.budget:g} s ended after {self.tally.inputs:,} inputs")
                 return
-            if self.tally.silent >= STOPS_AFTER:
+            if self.tally.silent >= self._feed.stops_after:
                 self._notes.append(f"stopped after {self.tally.inputs:,} inputs: {self.tally.silent} crashes, hangs or floods are enough")
                 return
             self.asked.append(case)

@@ -24,10 +24,11 @@ def shrink(case: Case, fails: Fails, *, most: int) -> Case:
     """
     asked = 0
     seen: set[str] = set()
+    idle = _idle(case)
     while True:
         fresh: list[Case] = []
         for candidate in _simpler(case):
-            if (shape := repr(candidate)) not in seen:
+            if (shape := repr(candidate)) not in seen and _idle(candidate) <= idle:
                 seen.add(shape)
                 fresh.append(candidate)
         found = None
@@ -41,6 +42,11 @@ def shrink(case: Case, fails: Fails, *, most: int) -> Case:
         case = found
         if asked >= most:
             return case
+
+
+def _idle(case: Case) -> int:
+    """Members without a subscription: a real one would not be in the group."""
+    return sum(not member.subscribed for each in (*case.before, case) for member in each.members)
 
 
 def _batches(cases: Sequence[Case]) -> Iterator[Sequence[Case]]:

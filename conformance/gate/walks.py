@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from ...model.acts import Act, Advance, Close, Crash, Cut, Delay, Line, Pause, Resize, Resume, Stall, Start, Subscribe, line
 from ...model.choice import Choose, first
@@ -169,6 +169,41 @@ def shrunk(lines: Sequence[str], fails: Callable[[Sequence[str]], bool]) -> Sequ
     eventful = [text for text in lines if all(isinstance(act, EVENTFUL) for act in _acts([text]))]
     calm = [text for each in eventful for text in ((each, SETTLE) if _acts([each]) else (each,))]
     return next((_minimal(candidate, fails) for candidate in (calm, lines) if fails(candidate)), lines)
+
+
+class Played(Protocol):
+    """A history, whatever it is of."""
+
+    @property
+    def events(self) -> Sequence[Event]: ...
+
+    @property
+    def script(self) -> str: ...
+
+
+_Played = TypeVar("_Played", bound=Played)
+
+
+def shortened(script: str, lines: Sequence[str], play: Callable[[Sequence[str]], _Played], shows: Callable[[_Played], bool]) -> str:
+    """The script of the shortest history, of ``script`` with these ``lines`` after its stage, that still ``shows`` it; the same if none does.
+
+    At best no line of it can be spared. Within `EFFORT`.
+    """
+    spent, shortest = 0, script
+
+    def fails(lines: Sequence[str]) -> bool:
+        nonlocal spent, shortest
+        if spent > EFFORT:
+            return False
+        history = play(lines)
+        spent += len(history.events) + len(lines)
+        found = shows(history)
+        if found and history.script.count("\n") < shortest.count("\n"):
+            shortest = history.script
+        return found
+
+    shrunk(lines, fails)
+    return shortest
 
 
 def _minimal(lines: Sequence[str], fails: Callable[[Sequence[str]], bool]) -> Sequence[str]:

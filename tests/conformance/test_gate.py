@@ -18,6 +18,7 @@ from kipcheck.conformance.gate.cases import load
 from kipcheck.conformance.gate.inputs.random import sample
 from kipcheck.conformance.gate.optimum import minimum
 from kipcheck.conformance.gate.shrink import shrink, size
+from kipcheck.conformance.gate.wire import line
 from kipcheck.conformance.waivers import Waiver
 from kipcheck.model.assignors import MUTATIONS
 from kipcheck.spec.assignors import Case, Member
@@ -300,3 +301,19 @@ def test_the_flow_agrees_with_the_closed_form() -> None:
 def test_a_subject_that_can_not_start_is_told() -> None:
     with pytest.raises(Failed, match="nonexistent"):
         gate("exec:nonexistent-command-of-nobody", feed=QUICK)
+
+
+def test_what_is_written_and_sent_follows_the_schemas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schemas = Path(__file__).parents[2] / "spec" / "schemas"
+    case, report = (json.loads((schemas / f"{name}.schema.json").read_text()) for name in ("case", "report"))
+    for each in sample("cooperative-sticky", 200, 1):
+        jsonschema.validate(encode(each), case)
+        jsonschema.validate(json.loads(line(each, fresh=True, metadata=True)), case)
+    monkeypatch.chdir(tmp_path)
+    run("--assignor", "builtin:cooperative-sticky!assignor-skips-adjust", "--examples", "50", "--histories", "1", "--report", "json=r.json")
+    written = json.loads(Path("r.json").read_text())
+    jsonschema.validate(written, report)
+    for finding in written["findings"]:
+        if "case" in finding:
+            jsonschema.validate(finding["case"], case)

@@ -9,11 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from ....spec.assignors.case import ABSENT, Case, Member
 from ....spec.events import NONE, Assignment, Event, GenerationStarted, Join, Joined, MemberInfo, Resources, Sync, Synced, Topics
-from ...assemble import Capture, assemble
-from ...pipeline.dataset import captures, is_dataset
-from ...readers.files import read
+from ...assemble import assemble
 from ...report import Input
-from ...validate import NATIVE_FORMATS, account
+from ...validate import captured
 from .classify import split
 
 MOST_PARTITIONS = 1_000_000
@@ -47,17 +45,8 @@ def inputs_of(paths: Sequence[str], format: str = "auto") -> Inputs:
 
     Raises `ValueError` for an unknown ``format``, `DataSetError` for a data set that can't be used.
     """
-    found: list[Capture] = []
-    inputs: list[Input] = []
-    datasets = [path for path in paths if is_dataset(path)]
-    for path in datasets:
-        ingested, entries = captures(path)
-        found += ingested
-        inputs += entries
-    for reading in read([path for path in paths if path not in datasets], format):
-        found.append(Capture(reading.path, tuple(reading.events), native=reading.ledger.format in NATIVE_FORMATS))
-        inputs.append(account(reading.ledger))
-    return replace(inputs_in(assemble(found)), inputs=tuple(inputs))
+    found, inputs = captured(paths, format)
+    return replace(inputs_in(assemble(found)), inputs=inputs)
 
 
 def inputs_in(events: Iterable[Event]) -> Inputs:

@@ -194,15 +194,6 @@ def serve(made: Any, answers: BinaryIO) -> None:
         answers.flush()
 
 
-def silence() -> None:
-    """Let slf4j find out, without saying so, that nobody wants its logs."""
-    system = load("java.lang.System")
-    err = system.err
-    system.setErr(load("java.io.PrintStream")(load("java.io.OutputStream").nullOutputStream()))
-    load("org.slf4j.LoggerFactory").getILoggerFactory()
-    system.setErr(err)
-
-
 def assignor(name: str) -> Any:
     """The class ``name``. Raises `java.JavaFailed`, which says how to mend it."""
     for needed, jar in NEEDED.items():
@@ -210,7 +201,7 @@ def assignor(name: str) -> Any:
             load(needed)
         except java.throwable() as error:
             raise java.JavaFailed(f"--classpath lacks {needed}: add {jar} ({java.one_line(error)})") from None
-    silence()
+    java.silence()
     try:
         return load(name)
     except java.throwable() as error:

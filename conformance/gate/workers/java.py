@@ -80,6 +80,15 @@ def load(name: str) -> Any:
     return package.JClass(package.JClass("java.lang.Class").forName(name))
 
 
+def silence() -> None:
+    """Let slf4j find out, without saying so, that nobody wants its logs."""
+    system, stream = load("java.lang.System"), load("java.io.PrintStream")
+    err = system.err
+    system.setErr(stream(load("java.io.OutputStream").nullOutputStream()))
+    load("org.slf4j.LoggerFactory").getILoggerFactory()
+    system.setErr(err)
+
+
 def throwable() -> type[Exception]:
     """The base of everything that Java throws."""
     thrown: type[Exception] = jpype().JException

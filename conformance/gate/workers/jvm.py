@@ -156,7 +156,7 @@ def assignor(name: str) -> Assignor:
     for needed, jar in (("org.slf4j.LoggerFactory", "slf4j-api-1.7.36.jar"), (f"{COMMON}.TopicPartition", "kafka-clients-VERSION.jar")):
         if _loaded(needed) is None:
             raise java.JavaFailed(f"--classpath lacks {needed}: add {jar}")
-    _silence()
+    java.silence()
     modern = _loaded(Modern.INTERFACE)
     interface, kind = (modern, Modern) if modern is not None else (load(Legacy.INTERFACE), Legacy)
     made = _loaded(name)
@@ -245,15 +245,6 @@ def _loaded(name: str) -> Any:
         if java.one_line(error).startswith("java.lang.ClassNotFoundException"):
             return None
         raise java.JavaFailed(f"{name} cannot be loaded: {java.one_line(error)}") from None
-
-
-def _silence() -> None:
-    """Let slf4j find out, without saying so, that nobody wants its logs."""
-    system, stream = load("java.lang.System"), load("java.io.PrintStream")
-    err = system.err
-    system.setErr(stream(load("java.io.OutputStream").nullOutputStream()))
-    load("org.slf4j.LoggerFactory").getILoggerFactory()
-    system.setErr(err)
 
 
 def configured(made: Any) -> Any:
