@@ -86,5 +86,5 @@ def describe(spec: str, worker: Sequence[str]) -> Description:
         with closing(Child([*worker, "--describe"])) as child:
             told = cast("dict[str, object]", json.loads(child.hear(_DESCRIBING, 1)))
     except Ended as ended:
-        raise Failed(f"{spec}: {ended.says.rpartition('kipcheck: ')[2]}") from None
+        raise Failed(f"{spec}: {ended.says.rpartition('kipcheck: ')[2].removeprefix('exit status 2: ')}") from None
     return Description(str(told["name"]), tuple(map(str, cast("list[object]", told["protocols"]))))

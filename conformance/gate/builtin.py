@@ -50,8 +50,8 @@ class Builtin:
         assignor = ASSIGNORS[self.assignor]
         started = perf_counter()
         try:
-            case = mended(replace(case, members=tuple(_decoded(member, self.kind) for member in case.members)), self.defects)
-            members = [_joined(member, self.kind) for member in case.members]
+            case = mended(replace(case, members=tuple(_decoded(member, self.assignor) for member in case.members)), self.defects)
+            members = [_joined(member, self.assignor) for member in case.members]
             shares = assignor.assign(members, case.topics, case.racks, seen=seen, defects=self.defects) if members else {}
         except (AssignorFailed, Undecodable, ValueError) as error:
             return NoAnswer("error", one_line(str(error))), seen
@@ -75,27 +75,27 @@ def _known(name: str, names: Sequence[str], what: str) -> None:
         raise Failed(f"there is no {what} {name!r}; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"))
 
 
-def _decoded(member: Member, kind: Kind) -> Member:
+def _decoded(member: Member, assignor: str) -> Member:
     """The member with what its raw metadata say, if it has any. Raises `Undecodable`."""
     if member.metadata is None:
         return member
     read = sent(member)
-    claim = _previous(read) if kind == "sticky" else Claim(read.owned, read.generation)
+    claim = _previous(read) if assignor == "sticky" else Claim(read.owned, read.generation)
     return replace(
         member, subscribed=read.topics, owned=claim.partitions, generation=claim.generation, rack=read.rack, version=3, metadata=None
     )
 
 
-def _joined(member: Member, kind: Kind) -> JoinedMember:
+def _joined(member: Member, assignor: str) -> JoinedMember:
     """A line of the leader's member list, where user data carry what each assignor puts there.
 
     CooperativeSticky: the generation of the last assignment, since 2.8.1 and 3.0.0. Sticky: the last assignment and its generation.
     """
     read = sent(member)
     metadata = Metadata(topics=read.topics, generation=read.generation, rack=read.rack)
-    if kind == "cooperative-sticky":
+    if assignor == "cooperative-sticky":
         metadata = replace(metadata, owned=read.owned, user_data=member.generation)
-    elif kind == "sticky" and (member.owned or member.generation != ABSENT):
+    elif assignor == "sticky" and (member.owned or member.generation != ABSENT):
         metadata = replace(metadata, user_data=Claim(member.owned, member.generation))
     return JoinedMember(member=member.id, instance=member.instance, metadata=metadata)
 

@@ -149,7 +149,7 @@ class Java:
         except Ended as end:
             self.close()
             if not self._answered:
-                raise Failed(f"{self.name}: {end.says}") from None
+                raise Failed(f"{self.name}: {end.says.removeprefix('exit status 2: ')}") from None
             raise LeadFailed(f"{end.how}: {end.says}") from None
         self._answered = self._warm = True
         return json.loads(line)

@@ -130,6 +130,15 @@ def test_a_baseline_is_compared_on_the_same_inputs() -> None:
     assert not rows["largest minus smallest load when settled"].regression
 
 
+def test_a_baseline_stays_what_it_is_whatever_the_subject_is_held_to() -> None:
+    report = gate(
+        "builtin:range", baseline="builtin:cooperative-sticky", feed=Feed(examples=50, histories=0), how=How(kind="cooperative")
+    )
+    assert report.comparison is not None
+    violated = [row for row in report.comparison.rows if row.what.startswith("cooperative-withholds violated")]
+    assert [(row.baseline, row.regression) for row in violated] == [(0, True)]
+
+
 def test_a_budget_ends_it_early_and_says_so() -> None:
     report = gate("builtin:cooperative-sticky", feed=Feed(budget=0.0))
     assert any("the budget of 0 s ended" in note for note in report.notes)

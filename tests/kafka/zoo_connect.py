@@ -15,7 +15,7 @@ from kipcheck.conformance.gate.leaders import Java
 
 from .jars import jars
 
-NEWEST = "4.4.0"
+NEWEST = "4.3.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,8 @@ from kipcheck.spec.results import Finding, Settings, Status
 from tests.kafka.jars import jars
 from tests.peers.build import AIOKAFKA, ROOT, TARGET, Missing, aiokafka, build, released
 
-KAFKA = "4.4.0"
+KAFKA, KAFKA_CONNECT = "4.4.0", "4.3.1"
+"""The newest releases of kafka-clients and of connect-runtime."""
 CONNECT = "jvm:org.apache.kafka.connect.runtime.distributed.IncrementalCooperativeAssignor"
 KEPT = TARGET / "matrix"
 KEPT_OF_CONNECT = TARGET / "matrix-connect.json"
@@ -219,7 +220,7 @@ def _again(row: Row, finding: Finding) -> bool:
 
 def clusters() -> dict[str, Any]:
     """What two runs of the gate over Connect's assignor agree on, as JSON."""
-    classpath = [jar for artifact in ("connect-runtime", "connect-api", "kafka-clients") for jar in jars(artifact, KAFKA)]
+    classpath = [jar for artifact in ("connect-runtime", "connect-api", "kafka-clients") for jar in jars(artifact, KAFKA_CONNECT)]
     how = How(classpath=tuple(dict.fromkeys(os.path.relpath(each, ROOT) for each in classpath)))
     first, second = (gate(CONNECT, how=how) for _ in range(2))
     rules = {rule: result.status.value for group in first.groups for rule, result in group.rules.items()}
@@ -277,7 +278,7 @@ def page(results: Sequence[Mapping[str, Any]], connect: Mapping[str, Any] | None
                 "```",
             ]
     if connect is not None:
-        lines += ["", f"## Apache Kafka Connect {KAFKA}, IncrementalCooperativeAssignor", "", "| rule | |", "| --- | --- |"]
+        lines += ["", f"## Apache Kafka Connect {KAFKA_CONNECT}, IncrementalCooperativeAssignor", "", "| rule | |", "| --- | --- |"]
         for rule, status in connect["rules"].items():
             lines.append(f"| {rule} | {'**FAIL**' if rule in connect['found'] else '?' if status == 'violated' else status} |")
         for rule, found in connect["found"].items():

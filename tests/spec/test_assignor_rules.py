@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from kipcheck.spec.assignors import ASSIGNOR_RULES, Answer, Case, Examined, Kind, Member, NoAnswer, examine
+from kipcheck.spec.assignors.judge import both, order, some
 
 Assign = Callable[[Case], Answer]
 
@@ -159,6 +160,9 @@ BREAKS: Sequence[tuple[str, Assign, Case, Kind]] = (
     ("balanced", kept, ALL_AT_A, "cooperative"),
     ("balanced", always(a="t-0 t-1 t-2", b="t-3"), NOBODY_CLAIMS, "eager"),
     ("balanced", always(a="t-0 t-1 u-0 u-1"), case({"t": 2, "u": 2}, member("a", "tu"), member("b", "u")), "eager"),
+    ("balanced", always(a="t-0 t-1 u-0", b="u-1"), case({"t": 2, "u": 2}, member("a", "tu"), member("b", "tu")), "range"),
+    ("balanced", always(a="t-0 t-1 t-2", b="t-3"), NOBODY_CLAIMS, "roundrobin"),
+    ("assigns-completely", always(a="t-0 t-1", b="t-2"), case({"t": 4}, member("a", owned="t-3"), member("b")), "eager"),
     ("converges-in-rounds", drifting, case({"t": 8}, member("a"), member("b"), member("c", owned="t-0 t-1 t-2")), "cooperative"),
     ("idempotent", restless, NOBODY_CLAIMS, "sticky"),
     ("sticky", dealt, case({"t": 4}, member("a", owned="t-0 t-1"), member("b", owned="t-2 t-3")), "sticky"),
@@ -214,6 +218,27 @@ KEEPS: Mapping[str, tuple[Assign, Case, Kind]] = {
         "sticky",
     ),
     "one empty member more than partitions": (dealt, case({"t": 1}, member("a"), member("b")), "eager"),
+    "range may differ by one per topic, so by more over all": (
+        always(a="t-0 u-0 v-0"),
+        case({"t": 1, "u": 1, "v": 1}, member("a", "tuv"), member("b", "tuv")),
+        "range",
+    ),
+    "round robin promises no balance for unequal subscriptions": (
+        always(a="t-0 t-1 t-2 u-0", b="u-1"),
+        case({"t": 3, "u": 2}, member("a", "tu"), member("b", "u")),
+        "roundrobin",
+    ),
+    "an eager member has given up what it claims": (always(a="t-0 t-2", b="t-1 t-3"), ALL_AT_A, "eager"),
+    "who may have one more keeps it": (
+        always(a="t-0 t-1 t-2", b="t-3 t-4"),
+        case({"t": 5}, member("a", owned="t-0 t-1 t-2"), member("b", owned="t-3 t-4")),
+        "sticky",
+    ),
+    "balanced unequal claims stay": (
+        always(a="t-0 t-1", b="u-0"),
+        case({"t": 2, "u": 1}, member("a", "t", "t-0 t-1"), member("b", "tu", "u-0")),
+        "sticky",
+    ),
     "no members": (lambda asked: {}, case({"t": 1}), "cooperative-sticky"),
     "an entry left out is an empty one": (lambda asked: {"a": ("t-0",)}, case({"t": 1}, member("a"), member("b")), "eager"),
 }
@@ -236,6 +261,50 @@ def test_a_needless_move_is_told_with_its_minimum() -> None:
     found = talk(always(a="t-4 t-3", b="t-0 t-1 t-2"), swapped, "sticky")
     assert (found.moved, found.minimum) == (4, 1)
     assert "moved 4, minimum 1" in [fault.message for fault in found.faults]
+
+
+@pytest.mark.parametrize(
+    ("kind", "shares", "input_", "told"),
+    [
+        ("eager", "t-0 t-1|t-2 t-3", ("t-2 t-3", "t-0 t-1", "t", "t"), (4, None)),
+        ("cooperative", "t-0 t-1|t-2 t-3", ("t-2 t-3", "t-0 t-1", "t", "t"), (4, 0)),
+        ("sticky", "t-0 t-1|t-2 t-3", ("t-0 t-2 t-3", "t-1", "t", "t"), (3, 1)),
+        ("sticky", "t-2 t-3|t-0 t-1", ("t-0 t-1 t-2 t-3", "", "t", "t"), (2, 2)),
+        ("sticky", "t-0 t-1|t-2 t-3", ("t-0 t-9", "", "t", "t"), (0, 0)),
+        ("sticky", "t-0 t-1|t-2 t-3", ("t-0", "t-0 t-1", "t", "t"), (2, None)),
+        ("sticky", "t-0 t-1|t-2 t-3 u-0", ("t-2 t-3", "t-0 t-1 u-0", "t", "tu"), (4, 0)),
+        ("sticky", "t-0 t-1 t-2|u-0 t-3", ("t-0", "t-1 t-2 t-3 u-0", "t", "tu"), (2, None)),
+    ],
+)
+def test_movement_is_told_with_the_least_that_would_do(
+    kind: Kind, shares: str, input_: tuple[str, str, str, str], told: tuple[int, int | None]
+) -> None:
+    one, two, mine, yours = input_
+    a, b = shares.split("|")
+    moved = case({"t": 4, "u": 1} if "u" in yours else {"t": 4}, member("a", mine, one), member("b", yours, two))
+    found = talk(always(a=a, b=b), moved, kind)
+    assert (found.moved, found.minimum) == told
+
+
+def test_names_are_listed_and_orders_go_by_number() -> None:
+    assert some([]) == "nothing"
+    assert some("abcdef") == "a, b, c, d, e, f"
+    assert some("abcdefg") == "a, b, c, d, e and 2 more"
+    assert both(["a"]) == "a"
+    assert both(["a", "b", "c"]) == "a, b and c"
+    assert sorted(["t-10", "t-9", "s-1", "odd", "t-99999999999"], key=order) == ["odd", "s-1", "t-9", "t-10", "t-99999999999"]
+
+
+def test_a_fault_tells_who_claims_and_since_when() -> None:
+    taken = talk(sticky, case({"t": 2}, member("a", owned="t-0 t-1"), member("b")), "cooperative-sticky")
+    (fault,) = [fault for fault in taken.faults if fault.rule == "cooperative-withholds"]
+    assert fault.argument[:2] == ("a claims t-1, given to it in generation 4", "answered: b = t-1")
+    assert (fault.members, fault.partitions, fault.detail) == (("b", "a"), ("t-1",), "")
+    gone = talk(always(b="t-7"), case({"t": 1}, member("a", owned="t-7"), member("b")), "cooperative-sticky")
+    assert {(fault.rule, fault.detail) for fault in gone.faults} >= {
+        ("cooperative-withholds", "no such partition"),
+        ("assigns-only-subscribed", "no such partition"),
+    }
 
 
 def test_a_withheld_partition_that_no_follow_up_brings_is_told() -> None:
