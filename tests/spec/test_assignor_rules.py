@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from kipcheck.spec.assignors import ASSIGNOR_RULES, Answer, Case, Examined, Kind, Member, NoAnswer, examine
+from kipcheck.spec.assignors.examine import applied, told
 from kipcheck.spec.assignors.judge import both, order, some
 
 Assign = Callable[[Case], Answer]
@@ -323,3 +324,94 @@ def test_an_error_for_hostile_metadata_is_an_answer_and_a_crash_is_not() -> None
 
 def test_a_crash_in_the_middle_of_a_conversation_is_told() -> None:
     assert broken(crashes_the_second_time(), NOBODY_CLAIMS, "eager") == {"assignor-answers"}
+
+
+def giving_up(rounds: int) -> Assign:
+    """Takes one partition more from a in each of so many rounds, and gives it to b in the next."""
+
+    def assign(asked: Case) -> Answer:
+        a, b = asked.members if asked.members[0].id == "a" else asked.members[::-1]
+        loose = tuple(p for p in partitions(asked) if p not in a.owned and p not in b.owned)
+        done = 8 - len(a.owned)
+        kept_by_a = tuple(sorted(a.owned))[1:] if done < rounds else a.owned
+        return {"a": kept_by_a, "b": (*b.owned, *loose)}
+
+    return assign
+
+
+EIGHT = case({"t": 8}, member("a", owned=" ".join(f"t-{n}" for n in range(8))), member("b"))
+
+
+@pytest.mark.parametrize(("taken", "settles_in"), [(0, 1), (1, 2), (2, 3), (4, 5), (5, None)])
+def test_rounds_are_counted_until_one_takes_nothing(taken: int, settles_in: int | None) -> None:
+    found = talk(giving_up(taken), EIGHT, "cooperative")
+    assert found.rounds == settles_in
+    assert ("converges-in-rounds" in {fault.rule for fault in found.faults}) == (settles_in is None)
+    assert found.spread == (None if settles_in is None else 8 - 2 * taken)
+    if settles_in is None:
+        assert found.unknown["balanced"] == "the rounds do not settle"
+
+
+def test_an_eager_answer_settles_in_one_round() -> None:
+    found = talk(dealt, NOBODY_CLAIMS, "eager")
+    assert (found.rounds, found.spread) == (1, 0)
+    assert found.checked["assignor-answers"] == 1
+    assert "cooperative-withholds" not in found.checked
+
+
+def test_the_next_rebalance_claims_what_was_given_as_far_as_metadata_can() -> None:
+    versions = case({"t": 4}, *(member(f"v{version}", version=version, rack="ra") for version in range(4)))
+    given_out = {f"v{version}": (f"t-{version}",) for version in range(4)}
+    following = applied(applied(versions, given_out), given_out)
+    assert [(each.owned, each.generation) for each in following.members] == [((), -1), (("t-1",), -1), (("t-2",), 1), (("t-3",), 1)]
+    stale = case({"t": 1}, member("a", owned="t-0", generation=7), member("b"), before=(EIGHT,))
+    assert [each.generation for each in applied(stale, {"a": ("t-0",)}).members] == [8, 8]
+    assert applied(stale, {}).before == ()
+
+
+def test_members_whose_metadata_carry_no_claims_leave_idempotence_open() -> None:
+    found = talk(dealt, case({"t": 2}, member("a", version=0), member("b")), "sticky")
+    assert "idempotent" not in found.checked
+    assert found.unknown["idempotent"] == "a member's metadata carries no claims"
+
+
+def moving_once(times: int) -> Assign:
+    """Swaps settled claims so many times, as racks may ask for."""
+
+    def assign(asked: Case) -> Answer:
+        a, b = sorted(asked.members, key=lambda each: each.id)
+        if a.generation < 0:
+            return {"a": ("t-0",), "b": ("t-1",)}
+        return {"a": b.owned, "b": a.owned} if a.generation < times else {"a": a.owned, "b": b.owned}
+
+    return assign
+
+
+@pytest.mark.parametrize(("input_", "times", "stays"), [(RACKED, 1, True), (RACKED, 2, False), (case({"t": 2}, *RACKED.members), 1, False)])
+def test_with_racks_one_more_round_may_move_what_was_settled(input_: Case, times: int, stays: bool) -> None:
+    bare = input_ if input_.racks else case({"t": 2}, member("a"), member("b"))
+    assert ("idempotent" in broken(moving_once(times), bare, "sticky")) != stays
+
+
+def test_as_many_near_partitions_as_without_racks_are_enough() -> None:
+    assert "rack-aware" not in broken(dealt, RACKED, "eager")
+    assert talk(dealt, RACKED, "eager").checked["rack-aware"] == 1
+    assert "rack-aware" not in talk(dealt, NOBODY_CLAIMS, "eager").checked
+
+
+def test_static_stability_is_asked_only_where_all_are_static() -> None:
+    mixed = case({"t": 3}, member("a", instance="i0"), member("b"))
+    assert talk(dealt, mixed, "range").unknown["static-stable"] == "not all members are static"
+    twins = case({"t": 3}, member("a", instance="i0"), member("b", instance="i0"))
+    assert "static-stable" not in talk(dealt, twins, "range").checked
+
+    def by_instance(asked: Case) -> Answer:
+        return {each.id: tuple(partitions(asked)[int(str(each.instance)[1:]) :: 2]) for each in asked.members}
+
+    assert talk(by_instance, STATIC, "range").checked["static-stable"] == 1
+    assert "static-stable" not in broken(by_instance, STATIC, "range")
+
+
+def test_long_assignments_are_told_short() -> None:
+    assert told({f"c{n}": (f"t-{n}",) for n in range(8)}).count(";") == 7
+    assert told({f"c{n}": () for n in range(10)}).endswith("c7 = nothing; and 2 more members")
