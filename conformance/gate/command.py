@@ -35,7 +35,12 @@ NOTHING: Mapping[str, Expect] = MappingProxyType({})
 @click.option("--classpath", multiple=True, metavar="GLOB", help="Jars for jvm:, such as 'lib/*.jar'. May be given again.")
 @click.option("--cases", type=click.Path(dir_okay=False), help="Only these inputs: a JSON file (kipcheck schema case).")
 @click.option("--inputs", multiple=True, metavar="TRACE", help="Also the inputs of the assignments in these captures.")
-@click.option("--examples", type=click.IntRange(0), default=EXAMPLES, show_default=True, help="Random inputs besides the small ones.")
+@click.option(
+    "--examples",
+    type=click.IntRange(0),
+    show_default=f"{EXAMPLES}, or what the budget allows",
+    help="Random inputs besides the small ones.",
+)
 @click.option("--histories", type=click.IntRange(0), default=HISTORIES, show_default=True, help="Lives of a group that it leads.")
 @click.option("--budget", type=duration, metavar="DURATION", help="Feed nothing more after so long, such as 60s.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For the random inputs and histories.")
@@ -51,7 +56,7 @@ def gate(
     classpath: tuple[str, ...],
     cases: str | None,
     inputs: tuple[str, ...],
-    examples: int,
+    examples: int | None,
     histories: int,
     budget: int | None,
     seed: int,

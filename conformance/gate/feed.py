@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,20 +21,25 @@ class Feed:
     """What to feed an assignor.
 
     ``cases`` alone, if there are any, with what they expect by id. Else what the traces at the paths ``inputs`` asked of their
-    leaders, every small input, ``histories`` of groups that the assignor leads, and ``examples`` random inputs by ``seed``. ``budget``
-    seconds end it early. ``growth``: also measure how the time of one answer grows with the group.
+    leaders, every small input, ``histories`` of groups that the assignor leads, and ``examples`` random inputs by ``seed``: None is `EXAMPLES`, or
+    with a ``budget`` as many as there is time for. ``budget`` seconds end it. ``growth``: also measure how the time of one answer grows with the group.
     ``stops_after``: inputs that bring a crash, a hang or a flood, after which nothing more is fed.
     """
 
     cases: Sequence[Case] = ()
     expected: Mapping[str, Expect] = field(default_factory=dict[str, Expect])
     inputs: Sequence[str] = ()
-    examples: int = EXAMPLES
+    examples: int | None = None
     histories: int = HISTORIES
     seed: int = 0
     budget: float | None = None
     growth: bool = False
     stops_after: int = 5
+
+    @property
+    def random(self) -> int:
+        """How many random inputs to feed at most."""
+        return self.examples if self.examples is not None else EXAMPLES if self.budget is None else sys.maxsize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

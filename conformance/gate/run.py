@@ -75,12 +75,12 @@ def gate(
             report = _of_clusters(cluster, feed, settings, how, baseline, watch)
             return apply(report, waivers, today or date.today()) if waivers else report
         tested = children.enter_context(closing(_subject(spec, how)))
-        run = _Run(tested, feed, watch)
+        run = _Run(tested, feed, watch, compared=baseline is not None)
         run.feed_all()
         report = run.report(settings, _command(spec, how))
         if baseline is not None:
             other = children.enter_context(closing(_subject(baseline, replace(how, kind=tested.kind))))
-            beside = _Run(other, replace(feed, cases=run.asked), watch)
+            beside = _Run(other, replace(feed, cases=run.asked, examples=0), watch, compared=True)
             beside.feed_all()
             report = replace(report, comparison=compared(tested, run.tally, other, beside.tally))
     return apply(report, waivers, today or date.today()) if waivers else report
@@ -116,9 +116,11 @@ def _command(spec: str, how: How) -> str:
 class _Run:
     """One subject, fed."""
 
-    def __init__(self, subject: Subject, feed: Feed, watch: Watch) -> None:
-        self.tally = Tally()
+    def __init__(self, subject: Subject, feed: Feed, watch: Watch, *, compared: bool) -> None:
+        self.tally = Tally(figures=compared)
         self.asked: list[Case] = []
+        self._compared = compared
+        self._random = 0
         self._subject = subject
         self._feed = feed
         self._watch = watch
@@ -152,7 +154,8 @@ class _Run:
             if self.tally.silent >= self._feed.stops_after:
                 self._notes.append(f"stopped after {self.tally.inputs:,} inputs: {self.tally.silent} crashes, hangs or floods are enough")
                 return
-            self.asked.append(case)
+            if self._compared:
+                self.asked.append(case)
             yield case
 
     def _cases(self) -> Iterator[Case]:
@@ -164,7 +167,9 @@ class _Run:
             yield from self._of_traces()
         yield from small(self._subject.kind)
         yield from self._of_histories()
-        yield from sample(self._subject.kind, feed.examples, feed.seed)
+        for case in sample(self._subject.kind, feed.random, feed.seed):
+            self._random += 1
+            yield case
 
     def _of_traces(self) -> Iterator[Case]:
         known = inputs_of(self._feed.inputs)
@@ -217,6 +222,6 @@ class _Run:
         feed = self._feed
         yield from self._notes
         if not feed.cases:
-            yield f"seed {feed.seed}, {feed.examples:,} random inputs, {feed.histories} histories"
+            yield f"seed {feed.seed}, {self._random:,} random inputs, {feed.histories} histories"
         if feed.growth:
             yield growth.told(growth.growth(self._subject))

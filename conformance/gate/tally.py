@@ -70,10 +70,11 @@ class GroupTally:
 class Tally:
     """Everything that one subject showed.
 
-    ``figures`` are those of each input, by its id; ``silent`` counts the inputs that brought a crash, a hang or a flood.
+    ``figures`` are those of each input by its id, if they are to be compared; ``silent`` counts the inputs that brought a crash, a hang or a flood.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, figures: bool) -> None:
+        self._compared = figures
         self.groups: dict[str, GroupTally] = {}
         self.figures: dict[str, Figures] = {}
         self.inputs = 0
@@ -84,8 +85,9 @@ class Tally:
         """Counts one input, and keeps it if nothing simpler fails in the same way."""
         self.inputs += 1
         self.groups.setdefault(group, GroupTally()).add(found)
-        broken = frozenset(fault.rule for fault in found.faults)
-        self.figures[found.case.id] = Figures(broken, found.moved, found.minimum, found.rounds, found.spread)
+        if self._compared:
+            broken = frozenset(fault.rule for fault in found.faults)
+            self.figures[found.case.id] = Figures(broken, found.moved, found.minimum, found.rounds, found.spread)
         self.silent += any(fault.rule == "assignor-answers" and fault.detail.startswith(_SILENT) for fault in found.faults)
         for fault in found.faults:
             key = (group, fault.rule, fault.detail)
