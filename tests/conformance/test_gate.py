@@ -131,9 +131,7 @@ def test_a_baseline_is_compared_on_the_same_inputs() -> None:
 
 
 def test_a_baseline_stays_what_it_is_whatever_the_subject_is_held_to() -> None:
-    report = gate(
-        "builtin:range", baseline="builtin:cooperative-sticky", feed=Feed(examples=50, histories=0), how=How(kind="cooperative")
-    )
+    report = gate("builtin:range", baseline="builtin:cooperative-sticky", feed=Feed(examples=50, histories=0), how=How(kind="cooperative"))
     assert report.comparison is not None
     violated = [row for row in report.comparison.rows if row.what.startswith("cooperative-withholds violated")]
     assert [(row.baseline, row.regression) for row in violated] == [(0, True)]
