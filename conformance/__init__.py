@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .gate import gate
 from .report import Input, Report
+from .shrink import shrink
 from .validate import exit_status, validate
 
-__all__ = ["Input", "Report", "exit_status", "gate", "validate"]
+__all__ = ["Input", "Report", "exit_status", "gate", "shrink", "validate"]

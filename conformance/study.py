@@ -1,11 +1,10 @@
-"""The designer's commands: `explore` for a counterexample, `prove` that there is none. Thin shells over `kipcheck.model`.
+"""The designer's commands: `explore` for a counterexample, `prove` that there is none, `shrink` a captured one. Thin shells.
 
 The model is imported when it is used: `kipcheck validate` starts without it.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import time
@@ -20,7 +19,10 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ..spec.rules import RULES
-from ..spec.trace import encode
+from .failed import Failed
+from .readers.files import formats
+from .reports.pytest_trace import lines, trace_test
+from .shrink import shrink as shrunk
 
 _SIZES = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
@@ -101,8 +103,7 @@ def explore(
         raise click.UsageError(str(error)) from error
     show_exploration(found, console)
     if output and found.counterexample:
-        lines = (json.dumps(encode(event), ensure_ascii=False) for event in found.counterexample.events)
-        Path(output).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        Path(output).write_text("".join(f"{line}\n" for line in lines(found.counterexample.events)), encoding="utf-8")
         console.print(f"trace: {output}  (try: kipcheck validate {output})")
     sys.exit(1 if found.violated else 3 if found.undecided else 0)
 
@@ -161,6 +162,30 @@ def prove(rule: str | None, mutate: str | None, seeds: int, matrix: bool) -> Non
         sys.exit(_proved(rule, mutate, range(seeds), matrix, Console(highlight=False)))
     except ImportError as error:
         raise click.UsageError(str(error)) from error
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="TRACE...")
+@click.option("--rule", required=True, metavar="ID", help="The rule whose finding is to stay.")
+@click.option("--fingerprint", metavar="ID", help="Which finding of it; the first one, if left out.")
+@click.option("--format", "format_", type=click.Choice(formats()), default="auto", show_default=True, help="What the files hold.")
+@click.option("--as", "form", type=click.Choice(("trace", "pytest")), default="trace", show_default=True, help="What to write.")
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, writable=True), help="The file to write.")
+def shrink(paths: tuple[str, ...], rule: str, fingerprint: str | None, format_: str, form: str, output: str) -> None:
+    """Shrink captures to the smallest trace with the same finding: events, members, generations and resources that it can do without go.
+
+    Exit status: 0 written, 2 usage, no such finding, or unreadable input.
+    """
+    if rule not in RULES:
+        raise click.UsageError(f"--rule: there is no rule {rule!r}; `kipcheck rules` lists them")
+    found = shrunk(paths, rule, fingerprint=fingerprint, format=format_)
+    text = trace_test(found.finding, found.trace) if form == "pytest" else "".join(f"{line}\n" for line in lines(found.trace))
+    try:
+        Path(output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Failed(f"can't write {output}: {error.strerror}") from error
+    click.echo(f"{found.events:,} events of group {found.finding.group} shrunk to {len(found.trace):,}: {output}")
+    click.echo(f"{rule} ({found.finding.fingerprint}): {found.finding.message}")
 
 
 _STATUS = {"harmless": 0, "refuted": 1, "open": 3}

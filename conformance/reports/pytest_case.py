@@ -42,27 +42,32 @@ def render_test(finding: Finding, spec: str, how: Mapping[str, object] = Mapping
         raise ValueError(f"finding {finding.fingerprint} has no input that could be played again")
     case = {key: value for key, value in finding.case.items() if key != "answer"}
     return _FILE.format(
-        title=_prose(f"{finding.rule}: {finding.message}"),
-        about=_prose("Written by kipcheck gate. It fails while the assignor does this and passes once it does not."),
-        spec=_literal(spec),
-        rule=_literal(finding.rule),
-        case=laid_out(case, _literal, last=",", step="    "),
+        title=docstring(f"{finding.rule}: {finding.message}"),
+        about=docstring("Written by kipcheck gate. It fails while the assignor does this and passes once it does not."),
+        spec=literal(spec),
+        rule=literal(finding.rule),
+        case=laid_out(case, literal, last=",", step="    "),
         names="How, gate" if how else "gate",
         how=f", how=How({_arguments(how)})" if how else "",
-        name=re.sub(r"[^a-z0-9]+", "_", finding.rule.lower()).strip("_") or "case",
+        name=test_name(finding.rule),
     )
 
 
 def _arguments(given: Mapping[str, object]) -> str:
-    return ", ".join(f"{name}={laid_out(value, _literal, last='')}" for name, value in given.items())
+    return ", ".join(f"{name}={laid_out(value, literal, last='')}" for name, value in given.items())
 
 
-def _prose(text: str) -> str:
+def test_name(rule: str) -> str:
+    """What stands for a rule in the name of a test."""
+    return re.sub(r"[^a-z0-9]+", "_", rule.lower()).strip("_") or "case"
+
+
+def docstring(text: str) -> str:
     """Lines of a docstring."""
     return textwrap.fill(_escaped(" ".join(text.split())), WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
-def _literal(value: object) -> str:
+def literal(value: object) -> str:
     return f'"{_escaped(value)}"' if isinstance(value, str) else repr(value)
 
 

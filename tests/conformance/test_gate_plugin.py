@@ -119,9 +119,9 @@ def test_a_failure_is_the_smallest_input_as_a_table_without_a_traceback(told: st
         "test_greedy[balanced]": "FAILED"
     }
     shown = failure(told, "test_greedy[balanced]")
-    assert shown.startswith("Greedy breaks balanced: c0 has 2 partitions where c1 has 0, though all subscribe the same topics\n")
-    assert "  member  subscribes  was given\n  c0      t           t-0, t-1\n  c1      t           nothing\n" in shown
-    assert '"members": [{"id": "c0", "subscribed": ["t"]}, {"id": "c1", "subscribed": ["t"]}]' in shown
+    assert shown.startswith("Greedy breaks balanced: c0 has 2 partitions where c1 has 0, ")
+    assert re.search(r"\n  member  subscribes  was given\n  c0 +\S.*  \S+, \S+\n  c1 .*  nothing\n", shown)
+    assert '"members": [{"id": "c0", "subscribed": [' in shown
     assert "Traceback" not in shown
     assert "Falsifying" not in shown
 

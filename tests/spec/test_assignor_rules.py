@@ -161,6 +161,7 @@ BREAKS: Sequence[tuple[str, Assign, Case, Kind]] = (
     ("balanced", kept, ALL_AT_A, "cooperative"),
     ("balanced", always(a="t-0 t-1 t-2", b="t-3"), NOBODY_CLAIMS, "eager"),
     ("balanced", always(a="t-0 t-1 u-0 u-1"), case({"t": 2, "u": 2}, member("a", "tu"), member("b", "u")), "eager"),
+    ("balanced", always(a="t-0 u-0 u-1", b="u-2"), case({"t": 1, "u": 3}, member("a", "tu"), member("b", "u")), "eager"),
     ("balanced", always(a="t-0 t-1 u-0", b="u-1"), case({"t": 2, "u": 2}, member("a", "tu"), member("b", "tu")), "range"),
     ("balanced", always(a="t-0 t-1 t-2", b="t-3"), NOBODY_CLAIMS, "roundrobin"),
     ("assigns-completely", always(a="t-0 t-1", b="t-2"), case({"t": 4}, member("a", owned="t-3"), member("b")), "eager"),
@@ -223,6 +224,12 @@ KEEPS: Mapping[str, tuple[Assign, Case, Kind]] = {
         always(a="t-0 u-0 v-0"),
         case({"t": 1, "u": 1, "v": 1}, member("a", "tuv"), member("b", "tuv")),
         "range",
+    ),
+    "range with a remainder": (always(a="t-0 t-1", b="t-2"), case({"t": 3}, member("a"), member("b")), "range"),
+    "unequal subscriptions, loads one apart": (
+        always(a="t-0 u-0", b="u-1"),
+        case({"t": 1, "u": 2}, member("a", "tu"), member("b", "u")),
+        "eager",
     ),
     "round robin promises no balance for unequal subscriptions": (
         always(a="t-0 t-1 t-2 u-0", b="u-1"),
