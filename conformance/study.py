@@ -21,6 +21,7 @@ from rich.table import Table
 from ..spec.rules import RULES
 from .failed import Failed
 from .readers.files import formats
+from .reports.mermaid import diagram
 from .reports.pytest_trace import lines, trace_test
 from .shrink import shrink as shrunk
 
@@ -169,7 +170,7 @@ def prove(rule: str | None, mutate: str | None, seeds: int, matrix: bool) -> Non
 @click.option("--rule", required=True, metavar="ID", help="The rule whose finding is to stay.")
 @click.option("--fingerprint", metavar="ID", help="Which finding of it; the first one, if left out.")
 @click.option("--format", "format_", type=click.Choice(formats()), default="auto", show_default=True, help="What the files hold.")
-@click.option("--as", "form", type=click.Choice(("trace", "pytest")), default="trace", show_default=True, help="What to write.")
+@click.option("--as", "form", type=click.Choice(("trace", "pytest", "mermaid")), default="trace", show_default=True, help="What to write.")
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, writable=True), help="The file to write.")
 def shrink(paths: tuple[str, ...], rule: str, fingerprint: str | None, format_: str, form: str, output: str) -> None:
     """Shrink captures to the smallest trace with the same finding: events, members, generations and resources that it can do without go.
@@ -179,7 +180,13 @@ def shrink(paths: tuple[str, ...], rule: str, fingerprint: str | None, format_: 
     if rule not in RULES:
         raise click.UsageError(f"--rule: there is no rule {rule!r}; `kipcheck rules` lists them")
     found = shrunk(paths, rule, fingerprint=fingerprint, format=format_)
-    text = trace_test(found.finding, found.trace) if form == "pytest" else "".join(f"{line}\n" for line in lines(found.trace))
+    match form:
+        case "pytest":
+            text = trace_test(found.finding, found.trace)
+        case "mermaid":
+            text = diagram(found.trace)
+        case _:
+            text = "".join(f"{line}\n" for line in lines(found.trace))
     try:
         Path(output).write_text(text, encoding="utf-8")
     except OSError as error:

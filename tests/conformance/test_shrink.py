@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,10 @@ from click.testing import CliRunner, Result
 
 from kipcheck.conformance.cli import cli
 from kipcheck.conformance.failed import Failed
+from kipcheck.conformance.reports.mermaid import MOST, diagram
 from kipcheck.conformance.shrink import Shrunk, shrink
 from kipcheck.spec import RULES, check
+from kipcheck.spec.events import Assigned, Join
 from kipcheck.spec.trace import decode, encode
 
 ROOT = Path(__file__).parents[2]
@@ -109,3 +112,29 @@ def test_what_is_not_there_is_told(arguments: tuple[str, ...], complaint: str, t
 def test_an_unreadable_capture_is_told() -> None:
     with pytest.raises(Failed, match="nowhere"):
         shrink(["/nowhere"], "exclusive-assignment")
+
+
+def test_as_mermaid_it_is_a_sequence_diagram(tmp_path: Path) -> None:
+    path = tmp_path / "trace.mmd"
+    result = run(str(EXAMPLES / "exclusive-ownership.violates.jsonl"), "--rule", "exclusive-ownership", "--as", "mermaid", "-o", str(path))
+    assert result.exit_code == 0
+    assert path.read_text().splitlines() == [
+        "sequenceDiagram",
+        "    participant co as coordinator",
+        "    participant m0 as c1",
+        "    participant m1 as c2",
+        "    Note over co: generation 1",
+        "    Note over m0: c1 takes orders-1",
+        "    Note over co: generation 2",
+        "    Note over m1: c2 takes orders-1",
+    ]
+
+
+def test_a_diagram_says_nothing_but_what_it_is_told() -> None:
+    hostile = "x\nend\nparticipant y; #60;<script>"
+    drawn = diagram([Join(group="g", member=hostile), *(Assigned(group="g", member="c1", resources=("t-0",)) for _ in range(MOST + 5))])
+    assert len(drawn.splitlines()) == 4 + MOST + 1
+    assert drawn.endswith("    Note over co: and 6 more steps\n")
+    assert "<" not in drawn
+    assert ";" not in re.sub(r"#\d+;", "", drawn)
+    assert not re.search(r"\bend\b", drawn)

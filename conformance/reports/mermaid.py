@@ -1,0 +1,59 @@
+"""A trace as a Mermaid sequence diagram, which pull requests show as a picture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from ...spec.events import Assigned, Closed, Commit, Crashed, Event, Heartbeat, Join, Joined, Leave, Lost, Owned, Revoked, Sync, Synced
+from .prose import line
+from .story import tell
+
+MOST = 300
+"""Steps that a diagram shows: a picture of more helps nobody."""
+
+_END = re.compile(r"\bend\b", re.IGNORECASE)
+_ENTITY = {ord(character): f"#{ord(character)};" for character in "#;<>\"'`:{}[]()%\\|&$*_~"}
+
+
+def diagram(events: Iterable[Event]) -> str:
+    """A ``sequenceDiagram``: a column for the coordinator and one for each member, a row for each event that moves the story on.
+
+    Names and words of the trace are escaped. After `MOST` rows a note says that there is more.
+    """
+    told = [(event, sentence) for event, sentence in tell(events)]
+    members = list(dict.fromkeys(_who(event) for event, _ in told if _who(event)))
+    column = {member: f"m{number}" for number, member in enumerate(members)}
+    lines = ["sequenceDiagram", "    participant co as coordinator"]
+    lines += [f"    participant {column[member]} as {_text(member)}" for member in members]
+    lines += [f"    {row}" for row in _rows(told[:MOST], column)]
+    if len(told) > MOST:
+        lines.append(f"    Note over co: and {len(told) - MOST} more steps")
+    return "\n".join(lines) + "\n"
+
+
+def _rows(told: Iterable[tuple[Event, str]], column: dict[str, str]) -> Iterator[str]:
+    generation: tuple[int, int | None] | None = None
+    for event, sentence in told:
+        if event.generation is not None and (event.epoch, event.generation) != generation:
+            generation = (event.epoch, event.generation)
+            yield f"Note over co: generation {event.generation}"
+        member = column.get(_who(event), "co")
+        match event:
+            case Join() | Sync() | Heartbeat() | Leave() | Commit():
+                yield f"{member}->>co: {_text(sentence)}"
+            case Joined() | Synced():
+                yield f"co->>{member}: {_text(sentence)}"
+            case Assigned() | Revoked() | Lost() | Owned() | Closed() | Crashed():
+                yield f"Note over {member}: {_text(sentence)}"
+            case _:
+                yield f"Note over co: {_text(sentence)}"
+
+
+def _who(event: Event) -> str:
+    return event.member or event.instance or event.client or ""
+
+
+def _text(text: str) -> str:
+    """``text`` on one line, without anything that Mermaid reads as its own, the word that closes a block included."""
+    return _END.sub(r"e#110;d", " ".join(line(text).split()).translate(_ENTITY))
