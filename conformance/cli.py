@@ -30,7 +30,7 @@ from .pipeline.manifest import DataSetError
 from .pipeline.runtime import SparkFailed
 from .readers.files import formats
 from .reports.terminal import show
-from .study import explore, prove, shrink
+from .study import explore, prove, replay, shrink
 from .validate import Engine, exit_status
 from .validate import validate as run_validate
 
@@ -131,6 +131,7 @@ def validate(
 cli.add_command(ingest)
 cli.add_command(explore)
 cli.add_command(prove)
+cli.add_command(replay)
 cli.add_command(shrink)
 cli.add_command(gate)
 

@@ -18,12 +18,17 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from ..spec.check import check
+from ..spec.events import Event
 from ..spec.rules import RULES
+from .assemble import assemble
 from .failed import Failed
 from .readers.files import formats
 from .reports.mermaid import diagram
 from .reports.pytest_trace import lines, trace_test
+from .reports.replay import show_replay, summary
 from .shrink import shrink as shrunk
+from .validate import captured
 
 _SIZES = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
@@ -193,6 +198,40 @@ def shrink(paths: tuple[str, ...], rule: str, fingerprint: str | None, format_: 
         raise Failed(f"can't write {output}: {error.strerror}") from error
     click.echo(f"{found.events:,} events of group {found.finding.group} shrunk to {len(found.trace):,}: {output}")
     click.echo(f"{rule} ({found.finding.fingerprint}): {found.finding.message}")
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="TRACE...")
+@click.option("--group", metavar="NAME", help="Which group, where there are several.")
+@click.option("--format", "format_", type=click.Choice(formats()), default="auto", show_default=True, help="What the files hold.")
+def replay(paths: tuple[str, ...], group: str | None, format_: str) -> None:
+    """Tell a captured trace step by step, with who believes to own what after each, and the findings where they rest on a step.
+
+    Steps are in the order of their times; the clocks of several hosts may differ by more than a step takes.
+
+    Exit status: 0 told, 2 usage, no such group, or unreadable input.
+    """
+    console = Console(highlight=False)
+    captures, inputs = captured(paths, format_)
+    if unread := [f"{each.path}: {each.problem}" for each in inputs if each.problem is not None]:
+        raise Failed("\n".join(unread))
+    events = list(assemble(captures))
+    groups = check(events)
+    chosen = [each for each in groups if group in (None, each.group)]
+    if len(chosen) != 1:
+        problem = "no group" if not groups else f"no group {group!r}" if not chosen else "several groups"
+        raise Failed(f"{', '.join(paths)}: {problem}" + (f"; name one of them with --group: {summary(groups)}" if groups else ""))
+    (told,) = chosen
+    mine = [event for event in events if (event.cluster, event.group) == (told.cluster, told.group)]
+    show_replay(told, in_time(mine), console)
+
+
+def in_time(events: Sequence[Event]) -> Sequence[Event]:
+    """By time; an event without one stays behind the one before it."""
+    times: list[int] = []
+    for event in events:
+        times.append(event.ts if event.ts is not None else times[-1] if times else 0)
+    return [event for _, event in sorted(zip(times, events, strict=True), key=lambda each: each[0])]
 
 
 _STATUS = {"harmless": 0, "refuted": 1, "open": 3}

@@ -19,6 +19,7 @@ from ...spec.events import (
     Leave,
     Load,
     Lost,
+    Owned,
     Rebalance,
     Replace,
     Resources,
@@ -38,27 +39,52 @@ def tell(events: Iterable[Event]) -> Iterator[tuple[Event, str]]:
             yield event, line(sentence)
 
 
-def owners(events: Iterable[Event]) -> dict[str, list[str]]:
-    """Who believes to own each resource at the end: what members took, less what they gave up, lost or died with."""
-    owned: dict[str, list[str]] = {}
-    for event in events:
-        who = event.member or ""
+class Owners:
+    """Who believes to own what: what members took, less what they gave up, lost or died with."""
+
+    def __init__(self) -> None:
+        self._owned: dict[str, dict[str, None]] = {}
+
+    def apply(self, event: Event) -> None:
+        """The next event."""
+        mine = self._owned.setdefault(event.member, {}) if event.member else {}
         match event:
             case Assigned():
-                for resource in event.resources or ():
-                    owned.setdefault(resource, []).append(who)
+                mine.update(dict.fromkeys(event.resources or ()))
+            case Owned():
+                mine.clear()
+                mine.update(dict.fromkeys(event.resources or ()))
             case Revoked() | Lost():
-                _drop(owned, who, event.resources or ())
+                for resource in event.resources or ():
+                    mine.pop(resource, None)
             case Closed() | Crashed():
-                _drop(owned, who, tuple(owned))
+                self._owned.pop(event.member or "", None)
             case _:
                 pass
-    return {resource: members for resource, members in owned.items() if members}
+
+    def by_member(self) -> dict[str, tuple[str, ...]]:
+        """What each member that was heard of owns."""
+        return {member: tuple(resources) for member, resources in self._owned.items()}
+
+    def by_resource(self) -> dict[str, list[str]]:
+        """Who owns each resource that anybody does."""
+        owners: dict[str, list[str]] = {}
+        for member, resources in self._owned.items():
+            for resource in resources:
+                owners.setdefault(resource, []).append(member)
+        return owners
+
+    def twice(self) -> frozenset[str]:
+        """What several members own."""
+        return frozenset(resource for resource, members in self.by_resource().items() if len(members) > 1)
 
 
-def _drop(owned: dict[str, list[str]], who: str, resources: Resources) -> None:
-    for resource in resources:
-        owned[resource] = [member for member in owned.get(resource, ()) if member != who]
+def owners(events: Iterable[Event]) -> dict[str, list[str]]:
+    """Who believes to own each resource at the end."""
+    owned = Owners()
+    for event in events:
+        owned.apply(event)
+    return owned.by_resource()
 
 
 def _sentence(event: Event) -> str | None:
