@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .contract import assignor_contract
     from .feed import Feed, How
-    from .run import exit_status, gate
+    from .run import gate
 else:
 
     def gate(*arguments: Any, **options: Any) -> Any:
@@ -24,6 +24,6 @@ else:
         return getattr(import_module(_FROM[name], __name__), name)
 
 
-_FROM = {"Feed": ".feed", "How": ".feed", "assignor_contract": ".contract", "exit_status": ".run"}
+_FROM = {"Feed": ".feed", "How": ".feed", "assignor_contract": ".contract"}
 
-__all__ = ["Feed", "How", "assignor_contract", "exit_status", "gate"]
+__all__ = ["Feed", "How", "assignor_contract", "gate"]

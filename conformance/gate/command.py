@@ -22,6 +22,7 @@ from ..failed import Failed
 from ..options import accepted, duration, judging, rule_ids, severities_of, targets, write
 from ..report import Report
 from ..reports import RENDERERS, render_test, show
+from ..validate import exit_status
 from .cases import load, save
 from .feed import EXAMPLES, HISTORIES, Feed, How, case_file
 
@@ -75,9 +76,8 @@ def gate(
     It is fed every small input, random ones, and whole lives of a group that it leads. What fails is shrunk to the smallest
     input and written to kipcheck-gate/, as a case file and as a pytest.
 
-    Exit status: 0 conforms, 1 violated, 2 usage, 3 undetermined, 70 a defect of kipcheck.
+    Exit status: 0 conforms, 1 violated, 2 usage or a capture that could not be read, 3 undetermined, 70 a defect of kipcheck.
     """
-    from .run import exit_status
     from .run import gate as run_gate
 
     to = targets(reports)
