@@ -72,7 +72,12 @@ class Broker(socketserver.ThreadingTCPServer):
             self.say({"assignment": {}})
         self.asked, self.generation = True, self.generation + 1
         member = JoinGroupResponse.JoinGroupResponseMember
-        joined = [member(member_id=m["id"], group_instance_id=m.get("instance"), metadata=metadata(m), version=version) for m in members]
+        # The leader is librdkafka itself: what it says of itself is of version 3 and sound, whatever the case has of its first member.
+        said = [metadata({**members[0], "version": 3, "metadata": None}), *map(metadata, members[1:])]
+        joined = [
+            member(member_id=m["id"], group_instance_id=m.get("instance"), metadata=each, version=version)
+            for m, each in zip(members, said, strict=True)
+        ]
         group = {"generation_id": self.generation, "protocol_name": self.kind, "leader": members[0]["id"], "member_id": members[0]["id"]}
         return JoinGroupResponse(members=joined, version=version, **group)
 
