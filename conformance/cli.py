@@ -119,7 +119,7 @@ def validate(
             allow_malformed=allow_malformed,
             master=master,
             scratch=scratch,
-            tables=str(Path(to[0][1]).with_suffix("")) if to else None,
+            tables=next((str(Path(file).with_suffix("")) for _, file in to if file != "-"), None),
         )
     except (DataSetError, SparkFailed) as error:
         raise Failed(str(error)) from error

@@ -14,9 +14,8 @@ from typing import Any, TypeVar, cast
 from ..spec.check import check, check_group
 from ..spec.events import Event, MemberInfo
 from ..spec.results import Finding, Settings
-from .assemble import assemble
 from .failed import Failed
-from .validate import captured
+from .validate import events_of
 
 _T = TypeVar("_T")
 Events = Sequence[Event]
@@ -40,11 +39,8 @@ def shrink(
 
     Raises `Failed` if there is none, or a capture can't be read; `ValueError` for an unknown ``format``.
     """
-    captures, inputs = captured(paths, format)
-    if unread := [f"{each.path}: {each.problem}" for each in inputs if each.problem is not None]:
-        raise Failed("\n".join(unread))
     settings = replace(settings or Settings(), only=frozenset({rule}))
-    events = list(assemble(captures))
+    events = events_of(paths, format)
     found = [f for group in check(events, settings, measure=False) for f in group.findings if fingerprint in (None, f.fingerprint)]
     if not found:
         which = f"no finding {fingerprint} of {rule}" if fingerprint else f"no finding of {rule}"
@@ -110,12 +106,9 @@ def _without_kinds(trace: Events, shows: Shows, kind: Callable[[Event], object])
 
 def _without_resources(trace: Events, shows: Shows) -> Events:
     """``trace`` without each resource that can go; many at once where that holds."""
-    return _fewest(sorted(set(_resources(trace))), lambda kept: _only(trace, frozenset(kept)), shows, trace)
-
-
-def _fewest(names: Sequence[str], made: Callable[[Sequence[str]], Events], shows: Shows, trace: Events) -> Events:
-    kept = _minimal(names, lambda some: shows(made(some)), least=0)
-    return made(kept) if len(kept) < len(names) else trace
+    names = sorted(set(_resources(trace)))
+    kept = _minimal(names, lambda some: shows(_only(trace, frozenset(some))), least=0)
+    return _only(trace, frozenset(kept)) if len(kept) < len(names) else trace
 
 
 def _minimal(items: Sequence[_T], shows: Callable[[Sequence[_T]], bool], least: int = 1) -> Sequence[_T]:

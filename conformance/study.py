@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -21,14 +20,13 @@ from rich.table import Table
 from ..spec.check import check
 from ..spec.events import Event
 from ..spec.rules import RULES
-from .assemble import assemble
-from .failed import Failed
+from .failed import Failed, hint
 from .readers.files import formats
 from .reports.mermaid import diagram
 from .reports.pytest_trace import lines, trace_test
 from .reports.replay import show_replay, summary
 from .shrink import shrink as shrunk
-from .validate import captured
+from .validate import events_of
 
 _SIZES = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
@@ -116,9 +114,7 @@ def explore(
 
 def _known(name: str | None, names: Iterable[str], option: str) -> str | None:
     if name is not None and name not in names:
-        near = get_close_matches(name, list(names), 1)
-        hint = f"did you mean {near[0]}?" if near else "`kipcheck explore --list` lists them all"
-        raise click.UsageError(f"{option}: there is no {name!r}; {hint}")
+        raise click.UsageError(f"{option}: there is no {name!r}; " + hint(name, names, "`kipcheck explore --list` lists them all"))
     return name
 
 
@@ -212,10 +208,7 @@ def replay(paths: tuple[str, ...], group: str | None, format_: str) -> None:
     Exit status: 0 told, 2 usage, no such group, or unreadable input.
     """
     console = Console(highlight=False)
-    captures, inputs = captured(paths, format_)
-    if unread := [f"{each.path}: {each.problem}" for each in inputs if each.problem is not None]:
-        raise Failed("\n".join(unread))
-    events = list(assemble(captures))
+    events = events_of(paths, format_)
     groups = check(events)
     chosen = [each for each in groups if group in (None, each.group)]
     if len(chosen) != 1:

@@ -11,8 +11,10 @@ from importlib.metadata import version
 from typing import Literal
 
 from ..spec.check import check
+from ..spec.events import Event
 from ..spec.results import Settings, Verdict, worst
 from .assemble import Capture, assemble
+from .failed import Failed
 from .pipeline.dataset import captures, is_dataset, load
 from .pipeline.inputs import is_local, local
 from .pipeline.runtime import missing, require
@@ -101,6 +103,14 @@ def captured(paths: Sequence[str], format: str = "auto") -> tuple[Sequence[Captu
         found.append(Capture(reading.path, events, native=reading.ledger.format in NATIVE_FORMATS))
         inputs.append(account(reading.ledger))
     return found, tuple(inputs)
+
+
+def events_of(paths: Sequence[str], format: str = "auto") -> list[Event]:
+    """The events of captures, epochs aligned. Raises `Failed` if one of them can't be read, else as `captured`."""
+    found, inputs = captured(paths, format)
+    if unread := [f"{each.path}: {each.problem}" for each in inputs if each.problem is not None]:
+        raise Failed("\n".join(unread))
+    return list(assemble(found))
 
 
 def _engine(paths: Sequence[str], master: str | None) -> tuple[Engine, str]:

@@ -48,7 +48,7 @@ def check_group(events: Sequence[Event], settings: Settings | None = None, *, me
     events = lives(all_lives, who)
     who = who if events is all_lives else identities(events)
     cluster, group = events[0].cluster, events[0].group
-    tallies = {rule: _Tally(monitor(settings), settings) for rule, monitor in MONITORS.items() if _wanted(rule, settings)}
+    tallies = {rule: _Tally(monitor(settings), settings) for rule, monitor in MONITORS.items() if settings.wants(rule)}
     listening = {kind: [tallies[rule] for rule in rules if rule in tallies] for kind, rules in _HEARD.items()}
     coordinator = Coordinator(who)
     begun: dict[object, object] = {}
@@ -100,10 +100,6 @@ def verdict(results: Mapping[str, RuleResult], findings: Iterable[Finding]) -> V
         return Verdict.VIOLATES
     promises = (r for rule, r in results.items() if CATALOGUE[rule].kip != "cost")
     return Verdict.CONFORMS if any(r.checked for r in promises) else Verdict.UNDETERMINED
-
-
-def _wanted(rule: str, settings: Settings) -> bool:
-    return rule not in settings.skip and (settings.only is None or rule in settings.only)
 
 
 @dataclass(slots=True)

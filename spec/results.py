@@ -137,7 +137,11 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 def fingerprint(rule: str, cluster: str, group: str, broken: Broken) -> str:
     """12 hex digits that name a finding by what happened: no line, no member id, no clock goes in."""
-    parts = (rule, cluster, group, str(broken.epoch), str(broken.generation), *sorted(broken.resources), broken.detail)
+    return digest(rule, cluster, group, str(broken.epoch), str(broken.generation), *sorted(broken.resources), broken.detail)
+
+
+def digest(*parts: str) -> str:
+    """12 hex digits of some texts."""
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -159,3 +163,7 @@ class Settings:
     only: frozenset[str] | None = None
     skip: frozenset[str] = frozenset()
     severity: Mapping[str, Severity] = field(default_factory=dict[str, Severity])
+
+    def wants(self, rule: str) -> bool:
+        """Whether a rule is to be judged at all."""
+        return rule not in self.skip and (self.only is None or rule in self.only)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from time import perf_counter
 
 from ...model.assignors import ASSIGNORS, MUTATIONS, AssignorFailed, Claim
 from ...model.messages import JoinedMember, Metadata
 from ...spec.assignors.case import ABSENT, Answer, Case, Member, NoAnswer
 from ...spec.assignors.kinds import KINDS, Kind
-from ..failed import Failed
+from ..failed import Failed, hint
 from .mended import AS_KAFKA, mended, remembers
 from .wire import Subscription, Undecodable, from_kafka_python, one_line, sent
 
@@ -71,8 +70,7 @@ def builtin(spec: str) -> Builtin:
 
 def _known(name: str, names: Sequence[str], what: str) -> None:
     if name not in names:
-        near = get_close_matches(name, names, 1)
-        raise Failed(f"there is no {what} {name!r}; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"))
+        raise Failed(f"there is no {what} {name!r}; " + hint(name, names, f"there are {', '.join(names)}"))
 
 
 def _decoded(member: Member, assignor: str) -> Member:

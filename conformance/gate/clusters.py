@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
 
 from ...spec.assignors.connect import CONNECT_RULES
-from ...spec.results import Finding, GroupResult, RuleResult, Settings, Status, Verdict, worst
+from ...spec.check import verdict
+from ...spec.results import GroupResult, RuleResult, Settings, Status, worst
 from ..report import Report
 from . import stories
 from .connect import BLAMED, History, histories, replay, shrink_history
 from .leaders import Subject
 from .stories import GROUP
-from .verdicts import wanted
-
-HISTORIES = 60
 
 
 def gate_clusters(
     subject: Subject,
     *,
     seed: int = 0,
-    count: int = HISTORIES,
+    count: int,
     settings: Settings | None = None,
     command: str = "",
     watch: Callable[[int], None] = lambda histories: None,
@@ -43,13 +41,13 @@ def gate_clusters(
     rules = {
         rule: RuleResult(Status.VIOLATED if rule in broken else Status.PASS, checked)
         for rule, checked in sorted(times.items())
-        if wanted(rule, settings)
+        if settings.wants(rule)
     }
     group = GroupResult(
         cluster=subject.name,
         group=GROUP,
         protocol="connect",
-        verdict=_verdict(told, found),
+        verdict=verdict(rules, found),
         rules=rules,
         metrics={},
         findings=found,
@@ -61,9 +59,3 @@ def gate_clusters(
 
 def _stage(subject: Subject) -> stories.Stage[History]:
     return stories.Stage(subject.name, lambda script: replay(script, subject), lambda script, found: shrink_history(script, subject, found))
-
-
-def _verdict(told: Sized, found: Iterable[Finding]) -> Verdict:
-    if any(finding.severity == "error" for finding in found):
-        return Verdict.VIOLATES
-    return Verdict.CONFORMS if len(told) else Verdict.UNDETERMINED

@@ -20,9 +20,8 @@ from ...model.scenarios import connect
 from ...model.world import Config, Faults, Menu, World
 from ...spec import Finding, Settings, check
 from ...spec.events import Event
-from ...spec.results import Broken, fingerprint
 from .leaders import Subject
-from .walks import ENDLESS, RESTS_WITHIN, Play, Run, following, needed, played, shortened, walking
+from .walks import ENDLESS, RESTS_WITHIN, Play, Run, blamed, following, needed, played, shortened, walking
 
 BLAMED = frozenset(
     {
@@ -321,22 +320,7 @@ def _named(units: Iterable[str]) -> str:
 
 
 def _finding(rule: str, generation: int, message: str, resources: Iterable[str] = ()) -> Finding:
-    broken = Broken(
-        epoch=0, generation=generation, members=(), resources=tuple(sorted(resources)), message=message, argument=(), detail=message
-    )
-    return Finding(
-        fingerprint=fingerprint(rule, "", "connect", broken),
-        rule=rule,
-        severity="error",
-        cluster="",
-        group="connect",
-        epoch=0,
-        generation=generation,
-        members=(),
-        resources=broken.resources,
-        message=message,
-        argument=(),
-    )
+    return blamed(rule, "connect", 0, generation, message, sorted(resources))
 
 
 # Scripts.

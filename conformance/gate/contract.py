@@ -7,7 +7,6 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from ...spec.assignors.codec import encode
 from ...spec.assignors.examine import Examined
 from ...spec.assignors.judge import Fault
 from ...spec.assignors.kinds import Kind, documented
-from ..failed import Failed
+from ..failed import Failed, hint
 from ..reports.cases import as_json, sheets, text
 from .adapters import Description
 from .adapters import subject as adapted
@@ -147,9 +146,7 @@ def _smallest(broken: _Broken, look: Callable[[Case], _Broken | None]) -> _Broke
 
 
 def _told(subject: Subject, broken: _Broken) -> Iterator[str]:
-    fault, case, answer = broken.fault, encode(broken.found.case), broken.found.answer
-    if not isinstance(answer, NoAnswer):
-        case["answer"] = {member: list(share) for member, share in answer.items()}
+    fault, case = broken.fault, encode(broken.found.case, broken.found.answer)
     yield f"{subject.name} breaks {fault.rule}: {fault.message}"
     yield ""
     yield from text(sheets(case))
@@ -208,10 +205,7 @@ class _Here:
 
 def _known(rule: str) -> None:
     if rule not in ASSIGNOR_RULES:
-        near = get_close_matches(rule, ASSIGNOR_RULES, 1)
-        raise ValueError(
-            f"there is no assignor rule {rule!r}; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(ASSIGNOR_RULES)}")
-        )
+        raise ValueError(f"there is no assignor rule {rule!r}; " + hint(rule, ASSIGNOR_RULES, f"there are {', '.join(ASSIGNOR_RULES)}"))
 
 
 def _hypothesis() -> Any:

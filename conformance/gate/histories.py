@@ -27,9 +27,8 @@ from ...spec import Finding, Settings, check
 from ...spec.assignors.case import Answer, Case, Member, NoAnswer
 from ...spec.assignors.kinds import Kind, cooperative, sticky
 from ...spec.events import Event, Resources
-from ...spec.results import Broken, fingerprint
 from .subject import Subject
-from .walks import ENDLESS, RESTS_WITHIN, Play, Run, following, needed, played, shortened, walking
+from .walks import ENDLESS, RESTS_WITHIN, Play, Run, blamed, following, needed, played, shortened, walking
 
 BLAMED = frozenset(
     {
@@ -329,7 +328,7 @@ def _left_out(world: World, case: Case, answer: Mapping[str, tuple[str, ...]]) -
 def _uneven(case: Case, answer: Mapping[str, tuple[str, ...]], kind: Kind) -> Mapping[str, int] | None:
     """The loads of members that subscribe alike, if they differ by more than one though nothing is withheld."""
     subscribed = {frozenset(member.subscribed) for member in case.members}
-    if kind not in PROMISES_BALANCE or len(subscribed) != 1 or any(member.rack for member in case.members):
+    if kind not in PROMISES_BALANCE or len(subscribed) != 1 or case.names_racks:
         return None
     loads = {member.id: len(answer.get(member.id, ())) for member in case.members}
     whole = sum(case.topics.get(topic, 0) for topic in next(iter(subscribed)))
@@ -337,22 +336,7 @@ def _uneven(case: Case, answer: Mapping[str, tuple[str, ...]], kind: Kind) -> Ma
 
 
 def _finding(rule: str, world: World, resources: tuple[str, ...], message: str) -> Finding:
-    broken = Broken(
-        epoch=world.epoch, generation=world.group.generation, members=(), resources=resources, message=message, argument=(), detail=message
-    )
-    return Finding(
-        fingerprint=fingerprint(rule, "", world.group_id, broken),
-        rule=rule,
-        severity="error",
-        cluster="",
-        group=world.group_id,
-        epoch=world.epoch,
-        generation=world.group.generation,
-        members=(),
-        resources=resources,
-        message=message,
-        argument=(),
-    )
+    return blamed(rule, world.group_id, world.epoch, world.group.generation, message, resources)
 
 
 # Scripts.

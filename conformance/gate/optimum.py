@@ -24,7 +24,7 @@ def minimum(case: Case) -> int | None:
     None where a claim is disputed or racks count, if the network is too large, or without networkx.
     """
     known = claims(case)
-    if known.disputed or any(member.rack for member in case.members):
+    if known.disputed or case.names_racks:
         return None
     subscribers: dict[str, list[str]] = {}
     for member in case.members:

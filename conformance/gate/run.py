@@ -71,18 +71,17 @@ def gate(
     with ExitStack() as children:
         cluster = leader(spec, classpath=how.classpath, connect=how.connect, timeout=how.timeout)
         if cluster is not None:
-            children.enter_context(closing(cluster))
-            report = _of_clusters(cluster, feed, settings, how, baseline, watch)
-            return apply(report, waivers, today or date.today()) if waivers else report
-        tested = children.enter_context(closing(_subject(spec, how)))
-        run = _Run(tested, feed, watch, compared=baseline is not None)
-        run.feed_all()
-        report = run.report(settings, _command(spec, how))
-        if baseline is not None:
-            other = children.enter_context(closing(_subject(baseline, replace(how, kind=tested.kind))))
-            beside = _Run(other, replace(feed, cases=run.asked, examples=0), watch, compared=True)
-            beside.feed_all()
-            report = replace(report, comparison=compared(tested, run.tally, other, beside.tally))
+            report = _of_clusters(children.enter_context(closing(cluster)), feed, settings, how, baseline, watch)
+        else:
+            tested = children.enter_context(closing(_subject(spec, how)))
+            run = _Run(tested, feed, watch, compared=baseline is not None)
+            run.feed_all()
+            report = run.report(settings, _command(spec, how))
+            if baseline is not None and run.asked:
+                other = children.enter_context(closing(_subject(baseline, replace(how, kind=tested.kind))))
+                beside = _Run(other, replace(feed, cases=run.asked, budget=None), watch, compared=True)
+                beside.feed_all()
+                report = replace(report, comparison=compared(tested, run.tally, other, beside.tally))
     return apply(report, waivers, today or date.today()) if waivers else report
 
 
@@ -128,7 +127,7 @@ class _Run:
     def feed_all(self) -> None:
         """Ask everything."""
         for found in examined(self._subject, self._in_time(), self._algorithm):
-            if found.minimum is None and not isinstance(found.answer, NoAnswer) and not any(m.metadata for m in found.case.members):
+            if found.minimum is None and not isinstance(found.answer, NoAnswer) and not found.case.hostile:
                 known = minimum(found.case)
                 found = replace(found, minimum=known if known is None else min(known, found.moved))
             expect = self._feed.expected.get(found.case.id)

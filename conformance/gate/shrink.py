@@ -94,7 +94,7 @@ def _simpler(case: Case) -> Iterator[Case]:
             yield _narrowed(case, topic, count // 2)
         if count > 1:
             yield from (_without_partition(case, topic, number) for number in range(count - 1, max(-1, count - 1 - FEW), -1))
-    if case.racks or any(member.rack for member in case.members):
+    if case.racks or case.names_racks:
         yield replace(case, racks={}, members=tuple(replace(member, rack=None) for member in case.members))
     for partition, where in case.racks.items():
         if len(where) > 1:

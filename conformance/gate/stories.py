@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 from ...spec.results import Argument, Finding, Settings
-from .verdicts import mark, severity, wanted
+from .verdicts import mark, severity
 
 GROUP = "history"
 
@@ -42,7 +42,7 @@ def told(histories: Iterable[_Story], stage: Stage[_Story], settings: Settings) 
             if rule not in shortest or len(history.script) < len(shortest[rule].script):
                 shortest[rule] = history
     for rule, history in shortest.items():
-        if wanted(rule, settings):
+        if settings.wants(rule):
             yield _told(rule, history, stage, settings)
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from hashlib import sha256
 
-from ...spec.assignors.case import Answer, Case, InputClass, NoAnswer
+from ...spec.assignors.case import Case, InputClass
 from ...spec.assignors.catalogue import ASSIGNOR_RULES
 from ...spec.assignors.codec import encode
 from ...spec.assignors.examine import Examined
 from ...spec.assignors.judge import Fault
 from ...spec.catalogue import CATALOGUE
 from ...spec.check import verdict
-from ...spec.results import Argument, Finding, GroupResult, RuleResult, Settings, Severity, Status
+from ...spec.results import Argument, Finding, GroupResult, RuleResult, Settings, Severity, Status, digest
 from .inputs.classify import classify
 from .shrink import shrink
 from .subject import Subject
@@ -54,7 +53,7 @@ def findings(tally: Tally, subject: Subject, examine: Examine, settings: Setting
     found: dict[str, Finding] = {}
     seen: dict[tuple[str, str], Finding] = {}
     for failure in tally.failures:
-        if wanted(failure.fault.rule, settings):
+        if settings.wants(failure.fault.rule):
             smallest = _smallest(failure, examine) if shrinking else failure
             finding = _finding(smallest, subject, settings)
             known = found.setdefault(finding.fingerprint, finding)
@@ -65,11 +64,6 @@ def findings(tally: Tally, subject: Subject, examine: Examine, settings: Setting
 
 
 _UNSEEN = RuleResult(Status.UNKNOWN)
-
-
-def wanted(rule: str, settings: Settings) -> bool:
-    """Whether a rule is to be judged at all."""
-    return rule not in settings.skip and (settings.only is None or rule in settings.only)
 
 
 def severity(rule: str, settings: Settings) -> Severity:
@@ -122,24 +116,19 @@ def _finding(failure: Failure, subject: Subject, settings: Settings) -> Finding:
         message=fault.message,
         argument=tuple(map(Argument, fault.argument)),
         advice=ADVICE.get(fault.rule),
-        case=encode(replace(failure.case, input_class=_class(failure))) | _answered(failure.answer),
+        case=encode(replace(failure.case, input_class=_class(failure)), failure.answer),
     )
-
-
-def _answered(answer: Answer) -> dict[str, object]:
-    """What the case's members were given, for a reader; a field that a case file may carry."""
-    return {} if isinstance(answer, NoAnswer) else {"answer": {member: list(partitions) for member, partitions in answer.items()}}
 
 
 def mark(*parts: str) -> str:
     """A fingerprint: names a defect by rule, kind of input and kind of fault, whatever the seed."""
-    return sha256("\0".join(("gate", *parts)).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return digest("gate", *parts)
 
 
 def group(name: str, tally: GroupTally, own: Sequence[Finding], subject: Subject, settings: Settings) -> GroupResult:
     """What is said of one kind of input; ``own`` are its findings."""
     rules: dict[str, RuleResult] = {}
-    for rule in (rule for rule in ASSIGNOR_RULES if wanted(rule, settings)):
+    for rule in filter(settings.wants, ASSIGNOR_RULES):
         if tally.checked[rule]:
             status = Status.VIOLATED if tally.failing[rule] else Status.PASS
             rules[rule] = RuleResult(status, tally.checked[rule], tally.unknown.get(rule))

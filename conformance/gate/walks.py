@@ -17,6 +17,7 @@ from ...model.choice import Choose, first
 from ...model.runs import Taken, picking, resting, unrest, walk
 from ...model.world import Faults, Menu, World, actions, due, next_deadline, step
 from ...spec.events import Event
+from ...spec.results import Broken, Finding, fingerprint
 
 SETTLE, WAIT = "settle", "wait"
 ENDLESS = Faults(starts=999, crashes=999, closes=999, pauses=999, stalls=999, delays=999, cuts=999, resizes=999, subscribes=999)
@@ -169,6 +170,25 @@ def shrunk(lines: Sequence[str], fails: Callable[[Sequence[str]], bool]) -> Sequ
     eventful = [text for text in lines if all(isinstance(act, EVENTFUL) for act in _acts([text]))]
     calm = [text for each in eventful for text in ((each, SETTLE) if _acts([each]) else (each,))]
     return next((_minimal(candidate, fails) for candidate in (calm, lines) if fails(candidate)), lines)
+
+
+def blamed(rule: str, group: str, epoch: int, generation: int | None, message: str, resources: Iterable[str] = ()) -> Finding:
+    """A finding that rests on no line: what a whole run shows, or one decision."""
+    named = tuple(resources)
+    broken = Broken(epoch=epoch, generation=generation, members=(), resources=named, message=message, argument=(), detail=message)
+    return Finding(
+        fingerprint=fingerprint(rule, "", group, broken),
+        rule=rule,
+        severity="error",
+        cluster="",
+        group=group,
+        epoch=epoch,
+        generation=generation,
+        members=(),
+        resources=named,
+        message=message,
+        argument=(),
+    )
 
 
 class Played(Protocol):

@@ -69,6 +69,21 @@ class Case:
     input_class: InputClass = "clean"
     before: tuple[Case, ...] = ()
 
+    @property
+    def hostile(self) -> bool:
+        """Whether a member's metadata are bytes of their own."""
+        return any(member.metadata is not None for member in self.members)
+
+    @property
+    def names_racks(self) -> bool:
+        """Whether a member says where it is."""
+        return any(member.rack for member in self.members)
+
+    @property
+    def racked(self) -> bool:
+        """Whether racks can count: a member and the replicas of a partition have them."""
+        return self.names_racks and bool(self.racks)
+
 
 Assignment = Mapping[str, tuple[str, ...]]
 """Topic partitions by member id, as answered: in any order, perhaps with duplicates."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn, cast, get_args
 
-from .case import ABSENT, Assignment, Case, CaseError, InputClass, Member
+from .case import ABSENT, Answer, Assignment, Case, CaseError, InputClass, Member
 
 _PARTITION = re.compile(r".+-(0|[1-9][0-9]*)", re.DOTALL)
 _MOST_VERSION = 3
@@ -23,8 +23,11 @@ class Expect:
     assignment: Assignment | None = None
 
 
-def encode(case: Case) -> dict[str, object]:
-    """The JSON object of ``case``, the inverse of `decode`; what has its default is left out."""
+def encode(case: Case, answer: Answer | None = None) -> dict[str, object]:
+    """The JSON object of ``case``, the inverse of `decode`; what has its default is left out.
+
+    With an assignment as ``answer`` it also tells what the members were given, which `decode` does not read.
+    """
     told: dict[str, object] = {"id": case.id, "topics": dict(case.topics)}
     if case.racks:
         told["racks"] = {partition: list(where) for partition, where in case.racks.items()}
@@ -33,6 +36,8 @@ def encode(case: Case) -> dict[str, object]:
         told["class"] = case.input_class
     if case.before:
         told["before"] = [encode(each) for each in case.before]
+    if isinstance(answer, Mapping):
+        told["answer"] = {member: list(partitions) for member, partitions in answer.items()}
     return told
 
 

@@ -91,7 +91,7 @@ def examine(case: Case, kind: Kind, algorithm: Documented | None = None) -> Conv
     if not _answered(case, answer, notes) or isinstance(answer, NoAnswer):
         return Examined(case=case, answer=answer, faults=tuple(notes.faults.values()), checked=notes.checked)
     it = given(case, answer)
-    if any(member.metadata is not None for member in case.members):
+    if case.hostile:
         notes.check("assigns-exclusively", exclusively(it))
         return Examined(case=case, answer=answer, faults=tuple(notes.faults.values()), checked=notes.checked)
     sound = notes.sound(it, kind)
@@ -105,7 +105,7 @@ def examine(case: Case, kind: Kind, algorithm: Documented | None = None) -> Conv
     end = None
     if sound:
         end = yield from (_rounds(it, kind, notes) if cooperative(kind) else _fed_back(it, kind, notes))
-    if any(member.rack for member in case.members) and case.racks and sound:
+    if case.racked and sound:
         yield from _nearer_with_racks(case, notes)
     loads = [len(end.assignment.get(member.id, ())) for member in case.members] if end is not None else []
     return Examined(
@@ -122,8 +122,7 @@ def examine(case: Case, kind: Kind, algorithm: Documented | None = None) -> Conv
 
 
 def _answered(case: Case, answer: Answer, notes: _Notes) -> bool:
-    hostile = any(member.metadata is not None for member in case.members)
-    wrong = isinstance(answer, NoAnswer) and not (hostile and answer.how == "error")
+    wrong = isinstance(answer, NoAnswer) and not (case.hostile and answer.how == "error")
     return notes.check("assignor-answers", [_no_answer(answer)] if wrong and isinstance(answer, NoAnswer) else ())
 
 
@@ -186,8 +185,7 @@ def _like_a_new_leader(case: Case, answer: Assignment, notes: _Notes) -> Generat
 
 
 def _by_the_book(case: Case, answer: Assignment, kind: Kind, algorithm: Documented | None, notes: _Notes) -> Generator[Case, Answer, None]:
-    racks = any(member.rack for member in case.members) and bool(case.racks)
-    if racks:
+    if case.racked:
         notes.unknown["follows-algorithm"] = "with racks the documentation leaves the order open"
     elif algorithm is not None:
         right = algorithm(case)
@@ -304,8 +302,7 @@ def _stays(it: Given, kind: Kind, notes: _Notes) -> Generator[Case, Answer, None
     if any(member.version == 0 for member in it.case.members):
         notes.unknown["idempotent"] = "a member's metadata carries no claims"
         return
-    racks = any(member.rack for member in it.case.members) and bool(it.case.racks)
-    for last in (False, True) if racks else (True,):
+    for last in (False, True) if it.case.racked else (True,):
         case = applied(it.case, it.assignment)
         answer = yield case
         if isinstance(answer, NoAnswer):

@@ -216,7 +216,7 @@ def stickiness(it: Given, kind: Kind) -> tuple[int, int] | None:
     Equal subscriptions and claims that nobody disputes: with N partitions and C members everyone keeps up to ``N // C``, and ``N % C``
     members one more. Source: AbstractStickyAssignor.ConstrainedAssignmentBuilder.
     """
-    if not (sticky(kind) or kind == "cooperative") or it.claims.disputed or any(member.rack for member in it.case.members):
+    if not (sticky(kind) or kind == "cooperative") or it.claims.disputed or it.case.names_racks:
         return None
     owned = {member.id: _valid(member, it.partitions) for member in it.case.members}
     kept = sum(len(own.intersection(it.assignment.get(member, ()))) for member, own in owned.items())

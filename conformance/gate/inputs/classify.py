@@ -26,7 +26,7 @@ def shows(case: Case, input_class: InputClass) -> bool:
 
 
 def _hostile(case: Case) -> bool:
-    return any(member.metadata is not None for member in case.members)
+    return case.hostile
 
 
 def _reused(case: Case) -> bool:
