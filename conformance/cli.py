@@ -29,7 +29,8 @@ from .options import accepted, duration, judging, rule_ids, severities_of, targe
 from .pipeline.manifest import DataSetError
 from .pipeline.runtime import SparkFailed
 from .readers.files import formats
-from .reports.terminal import show
+from .reports.terminal import show as show_report
+from .show import show
 from .study import explore, prove, replay, shrink
 from .validate import Engine, exit_status
 from .validate import validate as run_validate
@@ -123,7 +124,7 @@ def validate(
         )
     except (DataSetError, SparkFailed) as error:
         raise Failed(str(error)) from error
-    show(report, RULES, Console(highlight=False))
+    show_report(report, RULES, Console(highlight=False))
     write(report, to, RULES)
     sys.exit(exit_status(report))
 
@@ -133,6 +134,7 @@ cli.add_command(explore)
 cli.add_command(prove)
 cli.add_command(replay)
 cli.add_command(shrink)
+cli.add_command(show)
 cli.add_command(gate)
 
 

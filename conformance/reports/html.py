@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -21,7 +22,7 @@ FINDINGS, GROUPS, INPUTS, WAIVED = 300, 300, 300, 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Card:
+class Card:
     """A finding under its anchor, with what the report calls its group, the catalogue entry of its rule and the waiver that covers it."""
 
     anchor: str
@@ -45,11 +46,11 @@ class _Row:
 
 def render(report: Report, rules: Mapping[str, Rule]) -> str:
     """An HTML document. A finding's anchor is its fingerprint, so a link to it outlives the page."""
-    anchors = _anchors([*report.findings, *(waived.finding for waived in report.waived)])
-    cards = [_Card(next(anchors), called(report, finding), finding, rules.get(finding.rule)) for finding in report.findings]
+    names = anchors([*report.findings, *(waived.finding for waived in report.waived)])
+    cards = [Card(next(names), called(report, finding), finding, rules.get(finding.rule)) for finding in report.findings]
     totals = report.totals
     waived = [
-        _Card(next(anchors), called(report, entry.finding), entry.finding, rules.get(entry.finding.rule), entry) for entry in report.waived
+        Card(next(names), called(report, entry.finding), entry.finding, rules.get(entry.finding.rule), entry) for entry in report.waived
     ]
     return _TEMPLATE.render(
         report=report,
@@ -73,7 +74,8 @@ def render(report: Report, rules: Mapping[str, Rule]) -> str:
     )
 
 
-def _anchors(findings: Iterable[Finding]) -> Iterator[str]:
+def anchors(findings: Iterable[Finding]) -> Iterator[str]:
+    """A name for each finding: its fingerprint, numbered where it comes again."""
     seen: Counter[str] = Counter()
     for finding in findings:
         seen[finding.fingerprint] += 1
@@ -97,8 +99,10 @@ def _shown(value: object) -> object:
     return clean(value) if type(value) is str else value
 
 
-def _template_environment() -> Environment:
-    environment = Environment(
+@cache
+def environment() -> Environment:
+    """The templates, with the words that they share."""
+    made = Environment(
         loader=PackageLoader(__name__.rpartition(".")[0]),
         autoescape=True,
         undefined=StrictUndefined,
@@ -107,11 +111,11 @@ def _template_environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters, functions = cast("dict[str, object]", environment.filters), cast("dict[str, object]", environment.globals)
+    filters, functions = cast("dict[str, object]", made.filters), cast("dict[str, object]", made.globals)
     filters.update(cost=cost, place=place, some=some, moment=moment, plural=plural, measured=measured, sheets=sheets, as_json=as_json)
     filters["number"] = "{:,}".format
     functions.update(count=count, severity=SEVERITY)
-    return environment
+    return made
 
 
-_TEMPLATE = _template_environment().get_template("report.html.j2")
+_TEMPLATE = environment().get_template("report.html.j2")

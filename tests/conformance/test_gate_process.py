@@ -304,7 +304,7 @@ with Process("exec:test", "trap '' TERM INT; sleep 600 & echo $! $$ >{tmp_path}/
             assert us.poll() is None
             time.sleep(0.05)
         us.send_signal(signal_)
-        us.wait(10)
+        us.wait(60)
         assert all(gone(int(pid)) for pid in pids.read_text().split())
     finally:
         us.kill()

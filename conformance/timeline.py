@@ -1,0 +1,457 @@
+"""What a picture of one group shows: lanes, steps along them, bars of ownership, and where the findings rest.
+
+Everything is placed by step, so in logical time (`spec.order`); clocks only label the steps. A bar says what its member *believes* to own
+where its own log was captured, else what it was *given* by the coordinator. A belief is *stale* once the member was removed, or the
+group went on to a generation that it was not admitted to: it is fenced then, and legal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..spec.events import (
+    NONE,
+    Assigned,
+    Assignment,
+    Closed,
+    Commit,
+    Crashed,
+    Event,
+    Expire,
+    Gap,
+    GenerationStarted,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    Load,
+    Lost,
+    Owned,
+    Rebalance,
+    Replace,
+    Resources,
+    Revoked,
+    Sync,
+    Synced,
+)
+from ..spec.order import in_order
+from ..spec.results import Finding, GroupResult, digest
+from ..spec.rounds import EAGER, distinct, identities, lives
+from .reports.prose import line
+from .reports.story import ROUTINE, Step, steps
+
+State = Literal["believed", "given", "stale"]
+Mark = Literal[
+    "join", "decide", "given", "assigned", "revoked", "lost", "commit", "refused", "leave", "expired", "replaced", "ended", "delay",
+    "rebalance", "told", "generation", "load", "gap", "other",
+]  # fmt: skip
+Phase = Literal["preparing", "completing", "stable", "empty"]
+Place = int
+"""Of a step, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A member's, under the short ``name`` that tells it from the others."""
+
+    member: str
+    name: str
+    instance: str | None
+    client: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A step in its lane (None: the coordinator's). ``id``: 8 hex digits of what happened, the same in each picture of it."""
+
+    id: str
+    step: Step
+    lane: int | None
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A member's ownership of a resource, after the step ``first`` up to the step ``last`` (the number of steps: to the end)."""
+
+    lane: int
+    resource: str
+    first: Place
+    last: Place
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A resource after the step ``first`` up to the step ``last``: without an owner, or with several (``lanes``)."""
+
+    resource: str
+    first: Place
+    last: Place
+    lanes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A finding, and the step that each part of its argument rests on (None: not among the steps)."""
+
+    finding: Finding
+    places: tuple[Place | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """A group's picture. ``generations`` and ``phases`` begin at their step. ``unowned`` is None where not all members' shares were captured."""
+
+    result: GroupResult
+    lanes: tuple[Lane, ...]
+    steps: tuple[Shown, ...]
+    bars: tuple[Bar, ...]
+    twice: tuple[Span, ...]
+    unowned: tuple[Span, ...] | None
+    generations: tuple[tuple[Place, int, int], ...]
+    phases: tuple[tuple[Place, Phase], ...]
+    findings: tuple[Cited, ...]
+
+
+def timeline(result: GroupResult, events: Sequence[Event]) -> Timeline:
+    """The picture of one group, of which ``events`` are all that was captured and ``result`` what the check said."""
+    ordered = in_order(lives(distinct(events)))
+    evidence = frozenset(source for finding in result.findings for source in finding.evidence)
+    told = steps(ordered, evidence)
+    lanes = _lanes(ordered, {event.member for step in told for event in step.sightings})
+    number = {lane.member: place for place, lane in enumerate(lanes)}
+    fold = _Fold(ordered, number)
+    place = {id(event): at for at, step in enumerate(told) for event in step.sightings}
+    now = 0
+    for event in ordered:
+        now = max(now, place.get(id(event), now))
+        fold.apply(event, now)
+    fold.end(len(told))
+    rests = {event.src: at for at, step in enumerate(told) for event in step.sightings if event.src is not None}
+    return Timeline(
+        result=result,
+        lanes=lanes,
+        steps=tuple(_shown(told, number)),
+        bars=tuple(sorted(fold.bars, key=lambda bar: (bar.first, bar.lane, bar.resource))),
+        twice=tuple(fold.twice),
+        unowned=tuple(fold.unowned) if fold.complete else None,
+        generations=tuple(fold.generations),
+        phases=tuple(fold.phases),
+        findings=tuple(
+            Cited(finding, tuple(rests.get(step.evidence) if step.evidence else None for step in finding.argument))
+            for finding in result.findings
+        ),
+    )
+
+
+# Lanes.
+
+
+def _lanes(events: Iterable[Event], told: set[str | None]) -> tuple[Lane, ...]:
+    """A lane per member id; those of one static member, then those of one client, stand together, in the order in which they appear."""
+    events = [*events]
+    who = identities(events)
+    members: dict[str, None] = {}
+    for event in events:
+        if event.member and event.member in told:
+            members.setdefault(event.member)
+        if isinstance(event, (Assignment, Sync)):
+            members.update(dict.fromkeys(member for member, share in (event.assignment or {}).items() if share))
+    seats: dict[str, int] = {}
+    for member in members:
+        seats.setdefault(who.owner(member), len(seats))
+    called = Counter(_called(member, who.instances, who.clients) for member in members)
+    count: Counter[str] = Counter()
+    lanes: list[Lane] = []
+    for member in sorted(members, key=lambda each: seats[who.owner(each)]):
+        name = _called(member, who.instances, who.clients)
+        count[name] += 1
+        several = f" #{count[name]}" if called[name] > 1 else ""
+        lanes.append(Lane(member, line(name + several), who.instances.get(member), who.clients.get(member)))
+    return tuple(lanes)
+
+
+def _called(member: str, instances: Mapping[str, str], clients: Mapping[str, str]) -> str:
+    """What people call a member: its instance, else its client.id, else its id without the part that the coordinator made up."""
+    return instances.get(member) or clients.get(member) or _without_uuid(member)
+
+
+def _without_uuid(member: str) -> str:
+    name, tail = member[:-37], member[-37:]
+    return name if name and tail[:1] == "-" and tail.count("-") == 5 else member
+
+
+def _shown(told: Sequence[Step], number: Mapping[str, int]) -> Iterator[Shown]:
+    taken: Counter[str] = Counter()
+    for step in told:
+        event = step.event
+        parts = (
+            event.cluster,
+            event.group,
+            event.kind,
+            str(event.ts),
+            str(event.epoch),
+            str(event.generation),
+            event.member or "",
+            step.says,
+        )
+        name = digest(*parts)[:8]
+        taken[name] += 1
+        if taken[name] > 1:
+            name = f"{name}-{taken[name]}"
+        lane = number.get(event.member or "") if event.observer in ("member", "harness") or isinstance(event, _OF_A_MEMBER) else None
+        yield Shown(name, step, lane, _mark(event))
+
+
+_OF_A_MEMBER = (Join, Joined, Sync, Synced, Heartbeat, Commit, Leave, Expire, Replace)
+
+
+def _mark(event: Event) -> Mark:
+    match event:
+        case Joined() | Synced() | Heartbeat() | Commit() if event.error in ROUTINE:
+            return "told"
+        case Joined() | Synced() | Heartbeat() | Commit() | Leave() if event.error != NONE:
+            return "refused"
+        case Sync(delay_ms=int(delay)) | Synced(delay_ms=int(delay)) if delay > 0:
+            return "delay"
+        case Closed() | Crashed():
+            return "ended"
+        case _:
+            return _MARKS.get(type(event), "other")
+
+
+_MARKS: Mapping[type[Event], Mark] = {
+    Join: "join",
+    Sync: "decide",
+    Synced: "given",
+    Assigned: "assigned",
+    Owned: "assigned",
+    Revoked: "revoked",
+    Lost: "lost",
+    Commit: "commit",
+    Leave: "leave",
+    Expire: "expired",
+    Replace: "replaced",
+    Rebalance: "rebalance",
+    GenerationStarted: "generation",
+    Load: "load",
+    Gap: "gap",
+}
+
+
+# Ownership.
+
+
+@dataclass(slots=True)
+class _Member:
+    """``owns`` maps what it owns to the step after which it does in the present state; ``admitted``: the newest
+    JoinGroup answer seen; ``seen``: the newest generation in which anything of it was."""
+
+    believes: bool
+    owns: dict[str, Place] = field(default_factory=dict[str, Place])
+    stale: bool = False
+    admitted: tuple[int, int] | None = None
+    seen: tuple[int, int] = (0, -1)
+
+
+def _key(event: Event) -> tuple[int, int]:
+    return event.epoch, -1 if event.generation is None else event.generation
+
+
+class _Fold:
+    def __init__(self, events: Sequence[Event], number: Mapping[str, int]) -> None:
+        self.number = number
+        believing = {event.member for event in events if isinstance(event, (Assigned, Revoked, Lost, Owned))}
+        self.members = {member: _Member(member in believing) for member in number}
+        self.decided = any(isinstance(event, (Sync, Assignment)) and event.assignment for event in events)
+        answered = {event.member for event in events if isinstance(event, Synced)}
+        self.complete = all(member in believing or member in answered for member in number) or self.decided
+        self.bars: list[Bar] = []
+        self.twice: list[Span] = []
+        self.unowned: list[Span] = []
+        self.generations: list[tuple[Place, int, int]] = []
+        self.phases: list[tuple[Place, Phase]] = []
+        self.protocol: str | None = None
+        self._admitted: tuple[int, int] | None = None
+        self._holders: dict[str, set[str]] = defaultdict(set)
+        self._alone_since: dict[str, Place] = {}
+        self._shared_since: dict[str, tuple[Place, tuple[int, ...]]] = {}
+
+    def apply(self, event: Event, now: Place) -> None:
+        self._enter(event, now)
+        member = self.members.get(event.member or "")
+        if member is not None and (event.observer == "member" or isinstance(event, (Joined, Synced))) and _key(event) > member.seen:
+            member.seen = _key(event)
+            for resource in member.owns:
+                self._shared(resource, now)
+        match event:
+            case Assigned() | Revoked() | Lost() | Owned() if member is not None:
+                self._believes(event, member, now)
+            case Closed() | Crashed() if member is not None:
+                self._owns(event.member or "", (), now)
+            case Joined(error="NONE") if member is not None:
+                self.protocol = event.protocol or self.protocol
+                if event.observer == "coordinator":
+                    member.admitted = self._admitted = _key(event)
+                self._caught_up(event.member or "", event, now)
+            case Synced(error="NONE") if member is not None:
+                self._caught_up(event.member or "", event, now)
+                if event.resources is not None and not member.believes:
+                    self._owns(event.member or "", event.resources, now)
+                self._left_behind(event, now)
+                self._phase("stable", now)
+            case Sync() | Assignment() if event.assignment:
+                self._decided(event, event.assignment, now)
+                if isinstance(event, Sync):
+                    self._left_behind(event, now)
+            case GenerationStarted():
+                self._started(event, now)
+            case Rebalance():
+                self._phase("preparing", now)
+            case Expire() | Leave(error="NONE"):
+                self._gone(event.member or "", now)
+            case Replace():
+                self._gone(event.old_member or "", now)
+            case _:
+                pass
+
+    def end(self, last: Place) -> None:
+        for name, member in self.members.items():
+            for resource in [*member.owns]:
+                self._close(name, member, resource, last)
+        for resource in [*self._alone_since]:
+            self._found(resource, last)
+        for resource in [*self._shared_since]:
+            self._apart(resource, last)
+
+    def _enter(self, event: Event, now: Place) -> None:
+        if (
+            isinstance(event, (GenerationStarted, Joined, Synced, Assignment, Sync))
+            and event.generation is not None
+            and event.generation >= 0
+        ):
+            key = _key(event)
+            if not self.generations or key > self.generations[-1][1:]:
+                self.generations.append((now, *key))
+
+    def _believes(self, event: Assigned | Revoked | Lost | Owned, member: _Member, now: Place) -> None:
+        named = event.resources or ()
+        match event:
+            case Assigned():
+                owned: Resources = (*member.owns, *named)
+            case Owned():
+                owned = named
+            case _:
+                owned = tuple(resource for resource in member.owns if resource not in frozenset(named))
+        if event.generation is not None and isinstance(event, (Assigned, Owned)):
+            self._caught_up(event.member or "", event, now)
+        self._owns(event.member or "", owned, now)
+
+    def _decided(self, event: Sync | Assignment, assignment: Mapping[str, Resources], now: Place) -> None:
+        """The shares of those who don't say themselves what they own."""
+        if self._now(event):
+            for name, member in self.members.items():
+                if not member.believes:
+                    self._owns(name, assignment.get(name, ()), now)
+        for resource in {resource for share in assignment.values() for resource in share}:
+            self._held(resource, now)
+
+    def _left_behind(self, event: Sync | Synced, now: Place) -> None:
+        """The join phase is over: whoever is known to have been admitted to an older generation only, missed this one."""
+        if self._now(event) and self._admitted == self.generations[-1][1:]:
+            for name, member in self.members.items():
+                if member.admitted is not None and member.admitted < self.generations[-1][1:]:
+                    self._stale(name, True, now)
+
+    def _now(self, event: Event) -> bool:
+        return bool(self.generations) and _key(event) == self.generations[-1][1:]
+
+    def _started(self, event: GenerationStarted, now: Place) -> None:
+        self.protocol = event.protocol or self.protocol
+        self._phase("empty" if event.members == () else "completing", now)
+        for name, member in self.members.items():
+            if event.members is not None and name not in event.members:
+                self._gone(name, now)
+            elif not member.believes and self.protocol in EAGER:
+                self._owns(name, (), now)
+
+    def _caught_up(self, name: str, event: Event, now: Place) -> None:
+        if not self.generations or _key(event) >= self.generations[-1][1:]:
+            self._stale(name, False, now)
+
+    def _gone(self, name: str, now: Place) -> None:
+        member = self.members.get(name)
+        if member is not None:
+            self._stale(name, True, now) if member.believes else self._owns(name, (), now)
+
+    def _phase(self, phase: Phase, now: Place) -> None:
+        if not self.phases or self.phases[-1][1] != phase:
+            self.phases.append((now, phase))
+
+    # Bars.
+
+    def _owns(self, name: str, owned: Iterable[str], now: Place) -> None:
+        member, wanted = self.members[name], dict.fromkeys(owned)
+        for resource in [resource for resource in member.owns if resource not in wanted]:
+            self._close(name, member, resource, now)
+            self._held(resource, now)
+        for resource in wanted:
+            if resource not in member.owns:
+                member.owns[resource] = now
+                self._held(resource, now, name if not member.stale else None)
+
+    def _stale(self, name: str, stale: bool, now: Place) -> None:
+        member = self.members[name]
+        if member.stale == stale:
+            return
+        owned = [*member.owns]
+        for resource in owned:
+            self._close(name, member, resource, now)
+        member.stale = stale
+        for resource in owned:
+            member.owns[resource] = now
+            self._held(resource, now, None if stale else name)
+
+    def _close(self, name: str, member: _Member, resource: str, now: Place) -> None:
+        first = member.owns.pop(resource)
+        state: State = "stale" if member.stale else "believed" if member.believes else "given"
+        if now > first:
+            self.bars.append(Bar(self.number[name], resource, first, now, state))
+        self._holders[resource].discard(name)
+
+    def _held(self, resource: str, now: Place, name: str | None = None) -> None:
+        """Who owns ``resource`` has changed: ``name`` owns it too."""
+        holders = self._holders[resource]
+        if name is not None:
+            holders.add(name)
+        if holders:
+            self._found(resource, now)
+        else:
+            self._alone_since.setdefault(resource, now)
+        self._shared(resource, now)
+
+    def _shared(self, resource: str, now: Place) -> None:
+        """Several own it once they do so in one generation, and until one of them is a generation behind: what it does then is not known."""
+        holders = self._holders[resource]
+        epoch, newest = max((self.members[each].seen for each in holders), default=(0, -1))
+        sharing = self._shared_since[resource][1] if resource in self._shared_since else ()
+        least = {each: (epoch, newest - (self.number[each] in sharing)) for each in holders}
+        lanes = tuple(sorted(self.number[each] for each in holders if self.members[each].seen >= least[each]))
+        if resource in self._shared_since and self._shared_since[resource][1] != lanes:
+            self._apart(resource, now)
+        if len(lanes) > 1:
+            self._shared_since.setdefault(resource, (now, lanes))
+
+    def _found(self, resource: str, now: Place) -> None:
+        first = self._alone_since.pop(resource, None)
+        if first is not None and now > first:
+            self.unowned.append(Span(resource, first, now))
+
+    def _apart(self, resource: str, now: Place) -> None:
+        first, lanes = self._shared_since.pop(resource)
+        if now > first:
+            self.twice.append(Span(resource, first, now, lanes))

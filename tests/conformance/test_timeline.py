@@ -1,0 +1,157 @@
+"""The picture of a group: who owned what when, and where the findings rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kipcheck.conformance.show import pictures
+from kipcheck.conformance.shrink import shrink
+from kipcheck.conformance.timeline import Timeline, timeline
+from kipcheck.spec.check import check, check_group
+from kipcheck.spec.events import Assigned, Event, Expire, GenerationStarted, Joined, Owned, Revoked, Sync, Synced
+from tests.spec.healthy import STEPS, Group
+
+TRACES = Path(__file__).parents[2] / "traces"
+RECORDED = sorted(path.parent for path in TRACES.glob("kafka-*/*/recording.json"))
+EXAMPLES = sorted((TRACES / "rules").glob("*.violates.jsonl"))
+SHARED_FOR_REAL = {"static-late-claim": "orders-0", "unequal-subscriptions-claim": "orders-1"}
+"""The recordings of Kafka's defects, and what two members owned in them."""
+
+
+def drawn(events: list[Event]) -> Timeline:
+    return timeline(check_group(events), events)
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: "/".join(path.parts[-2:]))
+def test_two_owners_are_drawn_where_there_were_two(path: Path) -> None:
+    found, _ = pictures([str(path)])
+    shared = {span.resource for picture in found for span in picture.twice}
+    violated = any(cited.finding.severity == "error" for picture in found for cited in picture.findings)
+    assert shared == ({SHARED_FOR_REAL[path.name]} if violated else set())
+
+
+@pytest.mark.parametrize("path", [*RECORDED, *EXAMPLES], ids=lambda path: "/".join(path.parts[-2:]))
+def test_every_line_that_a_finding_cites_is_a_step(path: Path) -> None:
+    for picture in pictures([str(path)])[0]:
+        for cited in picture.findings:
+            for place, argument in zip(cited.places, cited.finding.argument, strict=True):
+                assert (place is None) == (argument.evidence is None)
+                if place is not None:
+                    assert any(event.src == argument.evidence for event in picture.steps[place].step.sightings)
+
+
+@given(st.lists(st.sampled_from(STEPS), max_size=12), st.booleans(), st.sampled_from([0.0, 40.0, -40.0]))
+@settings(derandomize=True, deadline=None, max_examples=60)
+def test_a_healthy_group_never_shows_two_owners(done: list[str], cooperative: bool, shift: float) -> None:
+    group = Group(cooperative=cooperative, named=True, clock_shift=shift)
+    for result in check(events := group.run(["dynamic", "dynamic", *done])):
+        assert timeline(result, events).twice == ()
+
+
+def test_who_took_what_from_whom() -> None:
+    ((picture,), _) = pictures([str(TRACES / "kafka-4.3.1" / "static-late-claim")])
+    names = [lane.name for lane in picture.lanes]
+    (shared,) = picture.twice
+    assert sorted(names[lane] for lane in shared.lanes) == ["instance-c1", "instance-c2"]
+    (cited, *_) = [cited for cited in picture.findings if cited.finding.severity == "error"]
+    entered, given_away, gave_up = (picture.steps[place] for place in cited.places if place is not None)
+    assert entered.lane == gave_up.lane == names.index("instance-c1")
+    assert gave_up.mark == "revoked"
+    assert shared.last == cited.places[2]
+    assert given_away.step.event.kind == "assignment"
+    zombie = [bar for bar in picture.bars if bar.state == "stale"]
+    assert [names[bar.lane] for bar in zombie] == ["instance-c2"]
+    assert zombie[0].last == shared.first
+
+
+def test_a_shrunk_trace_keeps_its_steps_names(tmp_path: Path) -> None:
+    """So a link to a step, or to the finding, leads to the same thing in the page of the shrunk trace."""
+    path = str(TRACES / "kafka-4.3.1" / "static-late-claim")
+    small = shrink([path], "revoke-before-reassign")
+    ((whole,), _) = pictures([path])
+    part = timeline(check_group(small.trace), small.trace)
+    assert {cited.finding.fingerprint for cited in part.findings} <= {cited.finding.fingerprint for cited in whole.findings}
+    same = [step for step in part.steps if step.step.event.kind in ("revoked", "join")]
+    assert {step.id for step in same} <= {step.id for step in whole.steps}
+    assert same
+
+
+G = "g"
+
+
+def two_members(*more: Event) -> list[Event]:
+    return [
+        GenerationStarted(group=G, generation=1, members=("a", "b"), leader="a", protocol="cooperative-sticky", ts=1),
+        Joined(group=G, member="a", generation=1, ts=2),
+        Joined(group=G, member="b", generation=1, ts=3),
+        Sync(group=G, member="a", generation=1, assignment={"a": ("x",), "b": ("y",)}, ts=4),
+        Synced(group=G, member="a", generation=1, resources=("x",), ts=5),
+        Synced(group=G, member="b", generation=1, resources=("y",), ts=6),
+        *more,
+    ]
+
+
+def spans(picture: Timeline, member: str) -> list[tuple[str, str]]:
+    return [(bar.resource, bar.state) for bar in picture.bars if picture.lanes[bar.lane].member == member]
+
+
+def test_what_a_member_does_not_tell_is_what_it_was_given() -> None:
+    picture = drawn(two_members(Assigned(group=G, member="a", generation=1, resources=("x",), ts=7)))
+    assert spans(picture, "a") == [("x", "believed")]
+    assert spans(picture, "b") == [("y", "given")]
+
+
+def test_a_removed_members_belief_is_stale_and_what_it_held_has_no_owner() -> None:
+    picture = drawn(
+        two_members(
+            Assigned(group=G, member="a", generation=1, resources=("x",), ts=7),
+            Expire(group=G, member="a", generation=1, reason="session", ts=8),
+            Expire(group=G, member="b", generation=1, reason="session", ts=9),
+        )
+    )
+    assert spans(picture, "a") == [("x", "believed"), ("x", "stale")]
+    assert spans(picture, "b") == [("y", "given")]
+    assert picture.unowned is not None
+    assert [(span.resource, span.last) for span in picture.unowned if span.last == len(picture.steps)] == [("x", 7), ("y", 7)]
+
+
+def test_a_belief_that_overlaps_with_anothers_is_shared() -> None:
+    picture = drawn(
+        two_members(
+            Assigned(group=G, member="a", generation=1, resources=("x",), ts=7),
+            Assigned(group=G, member="b", generation=1, resources=("x", "y"), ts=8),
+            Revoked(group=G, member="a", generation=1, resources=("x",), ts=9),
+        )
+    )
+    assert [(span.resource, span.first, span.last) for span in picture.twice] == [("x", 5, 6)]
+
+
+def test_a_member_that_was_not_heard_of_since_does_not_share() -> None:
+    """Client logs alone: the first one ends without a word, so nobody knows what that member still owns."""
+    own = [
+        Owned(group=G, member="a", generation=1, resources=("x",), ts=1),
+        Owned(group=G, member="b", generation=5, resources=("x",), ts=2),
+    ]
+    assert drawn([*own]).twice == ()
+    assert len(drawn([own[0], replace(own[1], generation=1)]).twice) == 1
+
+
+def test_unowned_time_is_not_told_where_shares_are_missing() -> None:
+    own = Assigned(group=G, member="a", generation=1, resources=("x",), ts=1)
+    assert drawn([own, replace(own, member="b", resources=("y",), ts=2)]).unowned == ()
+    unheard = Joined(group=G, member="b", generation=1, error="FENCED_INSTANCE_ID", ts=2)
+    assert drawn([own, unheard]).unowned is None
+
+
+def test_members_of_one_client_are_told_apart() -> None:
+    events: list[Event] = [
+        Assigned(group=G, member=f"c-{uuid}", client="c", generation=1, resources=(uuid[:1],), ts=ts)
+        for ts, uuid in enumerate(("11111111-2222-3333-4444-555555555555", "66666666-2222-3333-4444-555555555555"))
+    ]
+    assert [lane.name for lane in drawn(events).lanes] == ["c #1", "c #2"]
+    assert [lane.name for lane in drawn(events[:1]).lanes] == ["c"]
