@@ -176,8 +176,9 @@ def _lanes(events: Iterable[Event], told: set[str | None]) -> tuple[Lane, ...]:
 
 
 def _called(member: str, instances: Mapping[str, str], clients: Mapping[str, str]) -> str:
-    """What people call a member: its instance, else its client.id, else its id without the part that the coordinator made up."""
-    return instances.get(member) or clients.get(member) or _without_uuid(member)
+    """What people call a member: its instance, else its client.id, else its id without the part that the coordinator made up; or a short id."""
+    called = instances.get(member) or clients.get(member) or _without_uuid(member)
+    return called if len(called) < len(member) else member
 
 
 def _without_uuid(member: str) -> str:
@@ -437,6 +438,8 @@ class _Fold:
     def _shared(self, resource: str, now: Place) -> None:
         """Several own it once they do so in one generation, and until one of them is a generation behind: what it does then is not known."""
         holders = self._holders[resource]
+        if len(holders) < 2 and resource not in self._shared_since:
+            return
         epoch, newest = max((self.members[each].seen for each in holders), default=(0, -1))
         sharing = self._shared_since[resource][1] if resource in self._shared_since else ()
         least = {each: (epoch, newest - (self.number[each] in sharing)) for each in holders}

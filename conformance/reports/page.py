@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -16,6 +17,7 @@ from importlib import resources
 from importlib.metadata import version
 from itertools import islice
 
+from ahocorasick_rs import AhoCorasick, MatchKind
 from markupsafe import Markup
 
 from ...spec.results import Finding
@@ -107,25 +109,33 @@ class Names:
     """Members under their lanes' short names, in the sentences about them."""
 
     def __init__(self, picture: Timeline) -> None:
-        self._short = sorted(
-            (
-                (long, lane.name)
-                for lane in picture.lanes
-                for long in (*((f"{lane.member} (instance {lane.instance})",) if lane.instance else ()), lane.member)
-                if lane.member != lane.name
-            ),
-            key=lambda each: -len(each[0]),
-        )
+        short: dict[str, str] = {}
+        for lane in picture.lanes:
+            if len(lane.name) < len(lane.member):
+                short[lane.member] = lane.name
+            if lane.instance:
+                short[f"{lane.member} (instance {lane.instance})"] = lane.name
+        self._names = list(short.values())
+        self._search = AhoCorasick(list(short), matchkind=MatchKind.LeftmostLongest)
 
     def __call__(self, text: str) -> str:
-        for long, short in self._short:
-            if long in text:
-                text = text.replace(long, short)
-        return text
+        parts, end = list[str](), 0
+        for number, start, stop in self._search.find_matches_as_indexes(text):
+            if _IN_A_WORD.match(text[start - 1 : start]) or _IN_A_WORD.match(text[stop : stop + 1]):
+                continue
+            parts += [text[end:start], self._names[number]]
+            end = stop
+        return "".join([*parts, text[end:]])
+
+
+_IN_A_WORD = re.compile(r"[\w-]")
 
 
 def _note(called: str, instance: str | None, client: str | None) -> str:
-    return line("static" if instance and called.startswith(instance) else client or "") if not called.startswith(client or "\0") else ""
+    """What the name of a lane leaves out."""
+    if instance is not None:
+        return "static" if called.startswith(instance) else line(f"static: {instance}")
+    return "" if client is None or called.startswith(client) else line(client)
 
 
 # The document's parts.

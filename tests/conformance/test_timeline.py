@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kipcheck.conformance.reports.page import Names
 from kipcheck.conformance.show import pictures
 from kipcheck.conformance.shrink import shrink
 from kipcheck.conformance.timeline import Timeline, timeline
@@ -155,3 +156,17 @@ def test_members_of_one_client_are_told_apart() -> None:
     ]
     assert [lane.name for lane in drawn(events).lanes] == ["c #1", "c #2"]
     assert [lane.name for lane in drawn(events[:1]).lanes] == ["c"]
+
+
+def test_sentences_use_the_lanes_names_and_nothing_else_changes() -> None:
+    long = "consumer-1-11111111-2222-3333-4444-555555555555"
+    picture = drawn(
+        [
+            Assigned(group=G, member=long, client="consumer-1", generation=1, resources=("x",), ts=1),
+            Assigned(group=G, member="a", client="application", generation=1, resources=("y",), ts=2),
+        ]
+    )
+    names = Names(picture)
+    assert [lane.name for lane in picture.lanes] == ["consumer-1", "a"]
+    assert names(f"a rebalance of {long}") == "a rebalance of consumer-1"
+    assert names(f"{long}0 and x{long}") == f"{long}0 and x{long}"

@@ -47,6 +47,12 @@ function cut(text, room, each = 6.3) {
   return text.length <= fits ? text : fits < 3 ? "" : text.slice(0, fits - 1) + "…";
 }
 
+/** Without its middle, for what tells names apart is often at their end. */
+function cutMiddle(text, room, each) {
+  const fits = Math.floor(room / each);
+  return text.length <= fits ? text : `${text.slice(0, Math.ceil(fits * .4))}…${text.slice(text.length - Math.floor(fits * .6) + 1)}`;
+}
+
 class Timeline {
   /** `root` is emptied; `onStep(step)` and `onFinding(index)` tell what was chosen. */
   constructor(root, { onStep = () => {}, onFinding = () => {} } = {}) {
@@ -180,6 +186,15 @@ class Timeline {
     return best;
   }
 
+  /** The steps in view. */
+  *#visible() {
+    const [first, last] = this.clock ? [0, this.count - 1] : [Math.max(0, Math.ceil(this.from)), Math.min(this.count - 1, Math.floor(this.to))];
+    for (let step = first; step <= last; step++) {
+      const at = this.#at(step);
+      if (at >= this.from && at <= this.to) yield step;
+    }
+  }
+
   #bounds() {
     if (!this.clock) return [-.7, Math.max(1, this.count) + .2];
     let least = Infinity, most = -Infinity;
@@ -251,10 +266,7 @@ class Timeline {
       busy[lane[i]] = true;
       rows[lane[i]].set(resource[i], true);
     }
-    for (let step = 0; step < this.count; step++) {
-      const at = this.#at(step);
-      if (at >= this.from && at <= this.to && doc.steps.lane[step] >= 0) busy[doc.steps.lane[step]] = true;
-    }
+    for (const step of this.#visible()) if (doc.steps.lane[step] >= 0) busy[doc.steps.lane[step]] = true;
     const many = doc.lanes.length > FEW_LANES, placed = [];
     let top = HEAD + (this.clock ? 14 : 0);
     const add = (lane, held, most, idle = false) => {
@@ -374,7 +386,7 @@ class Timeline {
     const { doc } = this;
     const name = lane === -1 ? "coordinator" : lane === "nobody" ? "nobody" : doc.lanes[lane].name;
     const group = picture.appendChild(svg("g", dim ? { class: "dim" } : {}));
-    const text = group.appendChild(svg("text", { class: "name", x: 10, y: top + 18 }, cut(name, GUTTER - 20, 6.9)));
+    const text = group.appendChild(svg("text", { class: "name", x: 10, y: top + 18 }, cutMiddle(name, GUTTER - 20, 7)));
     const full = lane === -1 ? "the group coordinator" : lane === "nobody" ? "resources that no member owns" : doc.lanes[lane].member;
     text.append(svg("title", {}, full));
     const note = lane === -1 ? "" : lane === "nobody" ? "owns these" : doc.lanes[lane].note;
@@ -431,7 +443,7 @@ class Timeline {
       if (!label) continue;
       if (this.doc.twice.some(([which, from, to, lanes]) => which === resource[i] && from <= first[i] && first[i] < to && lanes.includes(lane[i]))) continue;
       const kind = state[i] !== "believed" ? " faint" : LIGHT_TEXT.has(hue) ? " light" : "";
-      labels.push(svg("text", { class: `onbar${kind}${dim ? " dim" : ""}`, x: left + 4, y: y + 11 }, label));
+      labels.push(svg("text", { class: `onbar${kind}${dim ? " dim" : ""}`, x: Math.max(left, GUTTER) + 4, y: y + 11 }, label));
     }
     for (const { hue, dim, y, buckets } of narrow.values()) {
       const d = [...buckets].map(each => `M${each * 3},${y} h2.5 v${ROW - 3} h-2.5 Z`).join("");
@@ -449,11 +461,11 @@ class Timeline {
     for (const [resource, first, last] of this.doc.unowned) {
       const row = placed.rows.get(resource), left = x(this.#at(first)), right = x(this.#at(last));
       if (row === undefined || right < GUTTER || left > x(this.to)) continue;
-      const y = placed.top + PAD + row * ROW, wide = Math.max(1, right - left);
-      const bar = body.appendChild(svg("rect", { class: "unowned", x: left, y, width: wide, height: ROW - 4, rx: 2 }));
+      const y = placed.top + PAD + row * ROW, wide = right - Math.max(left, GUTTER);
+      const bar = body.appendChild(svg("rect", { class: "unowned", x: left, y, width: Math.max(1, right - left), height: ROW - 4, rx: 2 }));
       bar.append(svg("title", {}, `nobody owns ${this.doc.resources[resource]}`));
       const label = cut(this.doc.resources[resource], wide - 6);
-      if (label) body.append(svg("text", { class: "small", x: left + 4, y: y + 10.5 }, label));
+      if (label) body.append(svg("text", { class: "small", x: Math.max(left, GUTTER) + 4, y: y + 10.5 }, label));
     }
   }
 
@@ -475,10 +487,9 @@ class Timeline {
 
   #marks(body, by, x, room) {
     const { lane, mark } = this.doc.steps, best = new Map(), width = room / (this.to - this.from);
-    for (let step = 0; step < this.count; step++) {
-      const at = this.#at(step);
-      if (at < this.from || at > this.to || !by.has(lane[step])) continue;
-      const key = `${lane[step]}/${Math.floor(x(at) / GLYPH)}`, before = best.get(key);
+    for (const step of this.#visible()) {
+      if (!by.has(lane[step])) continue;
+      const key = `${lane[step]}/${Math.floor(x(this.#at(step)) / GLYPH)}`, before = best.get(key);
       const rank = GLYPHS[mark[step]][3];
       if (before === undefined || rank > before.rank) best.set(key, { step, rank });
     }
