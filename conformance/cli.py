@@ -21,6 +21,7 @@ from ..spec.catalogue import CATALOGUE
 from ..spec.results import Settings
 from ..spec.rule import Rule
 from ..spec.rules import RULES
+from .convert import convert
 from .doctor import tools
 from .failed import Failed
 from .gate.command import gate
@@ -130,6 +131,7 @@ def validate(
 
 
 cli.add_command(ingest)
+cli.add_command(convert)
 cli.add_command(explore)
 cli.add_command(prove)
 cli.add_command(replay)

@@ -18,14 +18,14 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ..spec.check import check
-from ..spec.events import Event
 from ..spec.rules import RULES
+from .convert import FORMS, encoded, one_group
 from .failed import Failed, hint
 from .readers.files import formats
-from .reports.mermaid import diagram
-from .reports.pytest_trace import lines, trace_test
-from .reports.replay import show_replay, summary
+from .reports.pytest_trace import trace_test
+from .reports.replay import show_replay
 from .shrink import shrink as shrunk
+from .timeline import timeline
 from .validate import events_of
 
 _SIZES = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
@@ -56,7 +56,8 @@ def size(text: str) -> int:
 @click.option("--no-symmetry", is_flag=True, help="Count members and partitions that play the same part apart.")
 @click.option("--max-states", type=size, help="Stop, undecided, after so many states: 500k, 20M.")
 @click.option("--max-memory", type=size, default="8G", show_default=True, help="Stop, undecided, before a search needs more.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, writable=True), help="Write the counterexample as a trace (JSON Lines).")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, writable=True), help="Write the counterexample to this file.")
+@click.option("--as", "form", type=click.Choice(tuple(FORMS)), default="trace", show_default=True, help="What to write there.")
 def explore(
     scenario: str | None,
     mutate: str | None,
@@ -70,6 +71,7 @@ def explore(
     max_states: int | None,
     max_memory: int,
     output: str | None,
+    form: str,
 ) -> None:
     """Search the model for a run that breaks a promise; the shortest one is told and can be written as a trace.
 
@@ -107,8 +109,8 @@ def explore(
         raise click.UsageError(str(error)) from error
     show_exploration(found, console)
     if output and found.counterexample:
-        Path(output).write_text("".join(f"{line}\n" for line in lines(found.counterexample.events)), encoding="utf-8")
-        console.print(f"trace: {output}  (try: kipcheck validate {output})")
+        Path(output).write_bytes(encoded(FORMS[form](found.counterexample.events)))
+        console.print(f"trace: {output}" + ("" if form == "mermaid" else f"  (try: kipcheck show {output} -o counterexample.html)"))
     sys.exit(1 if found.violated else 3 if found.undecided else 0)
 
 
@@ -171,7 +173,7 @@ def prove(rule: str | None, mutate: str | None, seeds: int, matrix: bool) -> Non
 @click.option("--rule", required=True, metavar="ID", help="The rule whose finding is to stay.")
 @click.option("--fingerprint", metavar="ID", help="Which finding of it; the first one, if left out.")
 @click.option("--format", "format_", type=click.Choice(formats()), default="auto", show_default=True, help="What the files hold.")
-@click.option("--as", "form", type=click.Choice(("trace", "pytest", "mermaid")), default="trace", show_default=True, help="What to write.")
+@click.option("--as", "form", type=click.Choice((*FORMS, "pytest")), default="trace", show_default=True, help="What to write.")
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, writable=True), help="The file to write.")
 def shrink(paths: tuple[str, ...], rule: str, fingerprint: str | None, format_: str, form: str, output: str) -> None:
     """Shrink captures to the smallest trace with the same finding: events, members, generations and resources that it can do without go.
@@ -181,15 +183,9 @@ def shrink(paths: tuple[str, ...], rule: str, fingerprint: str | None, format_: 
     if rule not in RULES:
         raise click.UsageError(f"--rule: there is no rule {rule!r}; `kipcheck rules` lists them")
     found = shrunk(paths, rule, fingerprint=fingerprint, format=format_)
-    match form:
-        case "pytest":
-            text = trace_test(found.finding, found.trace)
-        case "mermaid":
-            text = diagram(found.trace)
-        case _:
-            text = "".join(f"{line}\n" for line in lines(found.trace))
+    text = trace_test(found.finding, found.trace) if form == "pytest" else FORMS[form](found.trace)
     try:
-        Path(output).write_text(text, encoding="utf-8")
+        Path(output).write_bytes(encoded(text))
     except OSError as error:
         raise Failed(f"can't write {output}: {error.strerror}") from error
     click.echo(f"{found.events:,} events of group {found.finding.group} shrunk to {len(found.trace):,}: {output}")
@@ -203,28 +199,13 @@ def shrink(paths: tuple[str, ...], rule: str, fingerprint: str | None, format_: 
 def replay(paths: tuple[str, ...], group: str | None, format_: str) -> None:
     """Tell a captured trace step by step, with who believes to own what after each, and the findings where they rest on a step.
 
-    Steps are in the order of their times; the clocks of several hosts may differ by more than a step takes.
+    Steps are in logical time: first what the protocol forces, and only where it forces nothing the clocks of the hosts.
 
     Exit status: 0 told, 2 usage, no such group, or unreadable input.
     """
-    console = Console(highlight=False)
-    events = events_of(paths, format_)
-    groups = check(events)
-    chosen = [each for each in groups if group in (None, each.group)]
-    if len(chosen) != 1:
-        problem = "no group" if not groups else f"no group {group!r}" if not chosen else "several groups"
-        raise Failed(f"{', '.join(paths)}: {problem}" + (f"; name one of them with --group: {summary(groups)}" if groups else ""))
-    (told,) = chosen
-    mine = [event for event in events if (event.cluster, event.group) == (told.cluster, told.group)]
-    show_replay(told, in_time(mine), console)
-
-
-def in_time(events: Sequence[Event]) -> Sequence[Event]:
-    """By time; an event without one stays behind the one before it."""
-    times: list[int] = []
-    for event in events:
-        times.append(event.ts if event.ts is not None else times[-1] if times else 0)
-    return [event for _, event in sorted(zip(times, events, strict=True), key=lambda each: each[0])]
+    events = one_group(events_of(paths, format_), group, paths)
+    (result,) = check(events)
+    show_replay(timeline(result, events), Console(highlight=False))
 
 
 _STATUS = {"harmless": 0, "refuted": 1, "open": 3}

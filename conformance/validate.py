@@ -24,7 +24,7 @@ from .readers.streams import SUFFIXES, bytes_to_read
 from .report import Input, MalformedLine, Report
 from .waivers import Waiver, apply
 
-NATIVE_FORMATS = frozenset({"native", "parquet"})
+NATIVE_FORMATS = frozenset({"native", "parquet", "itf"})
 """Formats whose events carry their coordinator epochs."""
 
 Engine = Literal["auto", "local", "spark"]

@@ -15,6 +15,7 @@ EMPTY = "empty"
 LOG = "log"
 NATIVE = "native"
 PARQUET = "parquet"
+ITF = "itf"
 FORMATTER = "offsets-formatter"
 DUMP = "offsets-dump"
 SEGMENT = "offsets-segment"
@@ -38,6 +39,9 @@ _FORMATTED = re.compile(r'\s*\{\s*"key"\s*:\s*\{\s*"(?:version|type)"\s*:\s*"?\d
 _DUMPED = re.compile(
     r"^(?:Dumping \S+\.log$|Starting offset: \d+$|baseOffset: \d+ lastOffset: |(?:\| )?offset: \d+ \D{0,20}Time: )", re.MULTILINE
 )
+_ITF = re.compile(r'\s*\{\s*"(?:#meta|params|vars|states|loop)"\s*:')
+_ITF_VARS = re.compile(r'"vars"\s*:\s*\[')
+_ITF_NAME = re.compile(r"\.itf\.json(?:\.gz|\.zst)?$")
 _TRACE_NAME = re.compile(r"\.jsonl(?:\.gz|\.zst)?$")
 _LINES_TRIED = 20
 _SAMPLE = 4096
@@ -96,6 +100,8 @@ def _encoding(head: bytes) -> str:
 
 
 def _text_format(text: str, name: str) -> str:
+    if _ITF.match(text) and (_ITF_VARS.search(text) or _ITF_NAME.search(name)):
+        return ITF
     if _FORMATTED.match(text):
         return FORMATTER
     if _DUMPED.search(text):

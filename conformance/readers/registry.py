@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import broker, connect, java_client, librdkafka, native, offsets, python_clients, request_log
+from . import broker, connect, itf, java_client, librdkafka, native, offsets, python_clients, request_log
 from .base import LogReader
 from .whole import WholeFileReader
 
@@ -17,6 +17,7 @@ LOG_READERS: tuple[LogReader, ...] = (
 WHOLE_FILE_READERS: tuple[WholeFileReader, ...] = (
     native.JSON_LINES,
     native.PARQUET,
+    itf.READER,
     offsets.FORMATTER,
     offsets.DUMP,
     offsets.SEGMENT,

@@ -1,4 +1,4 @@
-"""What a reader of a whole file offers (trace version 1, Parquet, the offsets topic), and the count that it keeps."""
+"""What a reader of a whole file offers (trace version 1, Parquet, ITF, the offsets topic), and the count that it keeps."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -17,13 +16,13 @@ from importlib import resources
 from importlib.metadata import version
 from itertools import islice
 
-from ahocorasick_rs import AhoCorasick, MatchKind
 from markupsafe import Markup
 
 from ...spec.results import Finding
 from ...spec.rule import Rule
 from ..timeline import Cited, Shown, Timeline
 from .html import Card, anchors, environment
+from .names import Names
 from .prose import clean, line, name, place, tally
 
 PART = 2_000
@@ -102,33 +101,7 @@ def page(pictures: Sequence[Timeline], rules: Mapping[str, Rule], notes: Sequenc
     )
 
 
-# Names.
-
-
-class Names:
-    """Members under their lanes' short names, in the sentences about them."""
-
-    def __init__(self, picture: Timeline) -> None:
-        short: dict[str, str] = {}
-        for lane in picture.lanes:
-            if len(lane.name) < len(lane.member):
-                short[lane.member] = lane.name
-            if lane.instance:
-                short[f"{lane.member} (instance {lane.instance})"] = lane.name
-        self._names = list(short.values())
-        self._search = AhoCorasick(list(short), matchkind=MatchKind.LeftmostLongest)
-
-    def __call__(self, text: str) -> str:
-        parts, end = list[str](), 0
-        for number, start, stop in self._search.find_matches_as_indexes(text):
-            if _IN_A_WORD.match(text[start - 1 : start]) or _IN_A_WORD.match(text[stop : stop + 1]):
-                continue
-            parts += [text[end:start], self._names[number]]
-            end = stop
-        return "".join([*parts, text[end:]])
-
-
-_IN_A_WORD = re.compile(r"[\w-]")
+# The document's parts.
 
 
 def _note(called: str, instance: str | None, client: str | None) -> str:
@@ -136,9 +109,6 @@ def _note(called: str, instance: str | None, client: str | None) -> str:
     if instance is not None:
         return "static" if called.startswith(instance) else line(f"static: {instance}")
     return "" if client is None or called.startswith(client) else line(client)
-
-
-# The document's parts.
 
 
 def _resources(picture: Timeline) -> list[str]:

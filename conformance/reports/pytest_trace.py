@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from ...spec.events import Event
 from ...spec.results import Finding
@@ -33,17 +33,12 @@ def test_{name}() -> None:
 '''
 
 
-def lines(events: Iterable[Event], *, ascii_only: bool = False) -> Iterator[str]:
-    """A JSON object per event, without the end of the line."""
-    return (json.dumps(encode(event), ensure_ascii=ascii_only) for event in events)
-
-
 def trace_test(finding: Finding, events: Iterable[Event]) -> str:
     """A test that fails as long as ``finding`` is found in ``events``: what a mended rule or reader, or a trace recorded anew, is held to.
 
     Whatever came from the input is a literal in it.
     """
-    trace = "".join(f"{line}\n" for line in lines(events, ascii_only=True))
+    trace = "".join(json.dumps(encode(event)) + "\n" for event in events)
     return _FILE.format(
         title=docstring(f"{finding.rule}: {finding.message}"),
         about=docstring("Written by kipcheck shrink."),

@@ -223,7 +223,7 @@ def test_anything_is_something(head: bytes) -> None:
 
 @given(content=st.binary(max_size=400))
 @settings(max_examples=100, derandomize=True, deadline=None)
-@pytest.mark.parametrize("format", ["auto", "log", "native", "parquet", "offsets-formatter", "offsets-dump", "offsets-segment"])
+@pytest.mark.parametrize("format", ["auto", "log", "native", "parquet", "itf", "offsets-formatter", "offsets-dump", "offsets-segment"])
 def test_any_bytes_in_any_format(tmp_path_factory: pytest.TempPathFactory, content: bytes, format: str) -> None:
     path = tmp_path_factory.getbasetemp() / "any"
     path.write_bytes(content)

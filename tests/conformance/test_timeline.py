@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kipcheck.conformance.reports.page import Names
+from kipcheck.conformance.reports.names import Names
 from kipcheck.conformance.show import pictures
 from kipcheck.conformance.shrink import shrink
 from kipcheck.conformance.timeline import Timeline, timeline

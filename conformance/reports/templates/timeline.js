@@ -219,7 +219,7 @@ class Timeline {
     let first = Math.min(...places), last = Math.max(...places);
     for (const [resource, from, to] of this.doc.twice) {
       if (finding.resources.includes(resource) && from <= last && to >= first) {
-        first = Math.max(Math.min(first, from - 2), first - 60);
+        first = Math.max(Math.min(first, from - 7), first - 60);
         last = Math.min(Math.max(last, to), last + 60);
       }
     }
