@@ -6,8 +6,9 @@ STAMP  := $(VENV)/.installed
 
 .PHONY: demo test lint bench record zoo matrix lock clean
 
-demo: $(STAMP)           ## validate the bundled traces of real Kafka clusters and write a report; two of them show defects of Kafka (exit 1)
+demo: $(STAMP)           ## validate the bundled traces of real Kafka clusters, write a report and draw them; two of them show defects of Kafka (exit 1)
 	@$(BIN)/kipcheck validate traces/kafka-* --report html=report.html --report markdown=report.md || [ $$? -eq 1 ]
+	@$(BIN)/kipcheck show traces/kafka-* -o page.html
 
 test: $(STAMP)           ## all tests; those that need more than Python say so when they are skipped
 	$(BIN)/python -m pytest -n auto -q
@@ -23,6 +24,7 @@ bench: $(STAMP)          ## ratios, measured in one run
 	$(BIN)/python tests/benchmarks/bench_scan.py
 	$(BIN)/python tests/benchmarks/bench_states.py
 	$(BIN)/python tests/benchmarks/bench_gate.py
+	$(BIN)/python -m tests.benchmarks.bench_page
 	$(BIN)/python tests/benchmarks/bench_spark.py
 
 record: $(STAMP)         ## record traces/ anew from real clusters (needs mvn and a JDK)

@@ -98,7 +98,8 @@ class Browser:
         self.console += [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
 
-def _program(*names: str) -> str:
+def program(*names: str) -> str:
+    """Where the first of these programs is; a test without any is skipped."""
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
         pytest.skip(f"{' or '.join(names)} is not installed (Debian: apt-get install chromium chromium-driver)")
@@ -110,11 +111,11 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()
-    options.binary_location = _program("chromium", "chromium-browser", "google-chrome")
+    options.binary_location = program("chromium", "chromium-browser", "google-chrome")
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(_program("chromedriver")))
+    driver = webdriver.Chrome(options=options, service=Service(program("chromedriver")))
     driver.set_script_timeout(30)
     try:
         yield driver

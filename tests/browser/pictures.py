@@ -12,7 +12,7 @@ from kipcheck.conformance.reports.page import page
 from kipcheck.conformance.show import pictures
 from kipcheck.spec.catalogue import CATALOGUE
 
-from .conftest import FLAGS, Browser, _program
+from .conftest import FLAGS, Browser, program
 
 HERE = Path(__file__).parent
 TRACE = Path("traces/kafka-4.3.1/static-late-claim")
@@ -20,12 +20,14 @@ TRACE = Path("traces/kafka-4.3.1/static-late-claim")
 
 def main() -> None:
     options = webdriver.ChromeOptions()
-    options.binary_location = _program("chromium", "chromium-browser", "google-chrome")
+    options.binary_location = program("chromium", "chromium-browser", "google-chrome")
     for flag in (*FLAGS, "--hide-scrollbars"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    with tempfile.TemporaryDirectory() as folder, webdriver.Chrome(options=options, service=Service(_program("chromedriver"))) as driver:
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 1180, "height": 412, "deviceScaleFactor": 1, "mobile": False})
+    with tempfile.TemporaryDirectory() as folder, webdriver.Chrome(options=options, service=Service(program("chromedriver"))) as driver:
+        driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride", {"width": 1180, "height": 412, "deviceScaleFactor": 1, "mobile": False}
+        )
         file = Path(folder) / "page.html"
         file.write_text(page(pictures([str(TRACE)])[0], CATALOGUE), encoding="utf-8")
         browser = Browser(driver)

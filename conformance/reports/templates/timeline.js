@@ -162,7 +162,7 @@ class Timeline {
   }
 
   draw() {
-    if (!this.frame) this.frame = requestAnimationFrame(() => { this.frame = 0; this.#draw(); });
+    if (!this.frame) this.frame = requestAnimationFrame(() => { this.frame = 0; this.drawNow(); });
   }
 
   // Places along the axis: the number of a step, or its time in microseconds.
@@ -296,7 +296,8 @@ class Timeline {
 
   // Drawing.
 
-  #draw() {
+  /** Draw at once, not with the next frame. */
+  drawNow() {
     const { doc } = this;
     if (!doc) return;
     const width = Math.max(420, this.lanes.clientWidth), room = width - GUTTER - 8;
@@ -678,7 +679,7 @@ class Timeline {
     this.#drag(this.map, (dx, event) => this.#center(event), true);
     document.addEventListener("keydown", event => this.#key(event));
     new ResizeObserver(() => this.draw()).observe(this.lanes);
-    window.addEventListener("beforeprint", () => this.#draw());
+    window.addEventListener("beforeprint", () => this.drawNow());
   }
 
   #key(event) {
