@@ -26,7 +26,7 @@ def main() -> None:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     with tempfile.TemporaryDirectory() as folder, webdriver.Chrome(options=options, service=Service(program("chromedriver"))) as driver:
         driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride", {"width": 1180, "height": 412, "deviceScaleFactor": 1, "mobile": False}
+            "Emulation.setDeviceMetricsOverride", {"width": 1180, "height": 428, "deviceScaleFactor": 1, "mobile": False}
         )
         file = Path(folder) / "page.html"
         file.write_text(page(pictures([str(TRACE)])[0], CATALOGUE), encoding="utf-8")

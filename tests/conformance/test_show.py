@@ -138,3 +138,12 @@ def test_what_can_not_be_read_or_written_is_named(tmp_path: Path) -> None:
     empty = tmp_path / "empty.log"
     empty.write_text("nothing of interest\n")
     assert "nothing tells of a group" in run(empty, "-o", tmp_path / "page.html").output
+
+
+def test_the_page_of_a_shrunk_trace_has_the_same_fingerprint(tmp_path: Path) -> None:
+    small = tmp_path / "small.jsonl"
+    shrunk = CliRunner().invoke(cli, ["shrink", str(LATE), "--rule", "revoke-before-reassign", "-o", str(small)], catch_exceptions=False)
+    assert "(39ff3ff5caa2)" in shrunk.output
+    doc = unpacked(shown(tmp_path, small), "group-0")
+    assert isinstance(doc, dict)
+    assert doc["findings"][0]["anchor"] == "39ff3ff5caa2"

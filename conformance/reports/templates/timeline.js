@@ -3,7 +3,7 @@
 // `show` takes the document that reports/page.py describes. Names from a trace reach the page as text only.
 
 const SVG = "http://www.w3.org/2000/svg";
-const GUTTER = 150, HEAD = 24, ROW = 17, MARKS = 19, PAD = 5, MOST_ROWS = 8, GLYPH = 11, FEW_LANES = 12;
+const GUTTER = 150, HEAD = 24, ROW = 17, MARKS = 19, PAD = 5, PIN = 17, MOST_ROWS = 8, GLYPH = 11, FEW_LANES = 12;
 const HUES = ["#56b4e9", "#e69f00", "#009e73", "#f0e442", "#cc79a7", "#0072b2", "#b8b0a2", "#8fd3c1"];
 const LIGHT_TEXT = new Set(["#009e73", "#0072b2"]);
 
@@ -51,6 +51,11 @@ function cut(text, room, each = 6.3) {
 function cutMiddle(text, room, each) {
   const fits = Math.floor(room / each);
   return text.length <= fits ? text : `${text.slice(0, Math.ceil(fits * .4))}…${text.slice(text.length - Math.floor(fits * .6) + 1)}`;
+}
+
+/** A resource's name; where there is little room without what kind it is, as in ``task:sink-0``. */
+function cutResource(text, room, each) {
+  return text.length * (each ?? 6.3) <= room ? text : cut(text.slice(text.indexOf(":") + 1), room, each);
 }
 
 class Timeline {
@@ -258,7 +263,7 @@ class Timeline {
   /** The lanes in view from top to bottom, each with the row of every resource. */
   #layout() {
     const { doc } = this, found = this.finding === null ? null : doc.findings[this.finding];
-    const wanted = new Set(found ? found.resources : []), involved = new Set(found ? found.members : []);
+    const wanted = new Set(found ? found.resources : []), involved = new Set(found?.members.length ? [...found.members, ...found.places.filter(each => each !== null).map(each => doc.steps.lane[each])] : []);
     const rows = doc.lanes.map(() => new Map()), busy = doc.lanes.map(() => false);
     const { lane, resource, first, last } = doc.bars;
     for (let i = 0; i < lane.length; i++) {
@@ -268,12 +273,13 @@ class Timeline {
     }
     for (const step of this.#visible()) if (doc.steps.lane[step] >= 0) busy[doc.steps.lane[step]] = true;
     const many = doc.lanes.length > FEW_LANES, placed = [];
+    const pinned = new Set(found ? found.places.filter(each => each !== null).map(each => doc.steps.lane[each]) : []);
     let top = HEAD + (this.clock ? 14 : 0);
     const add = (lane, held, most, idle = false) => {
       const order = [...held.keys()].sort((a, b) => wanted.has(b) - wanted.has(a) || a - b);
       const shown = new Map(order.slice(0, order.length > most ? most - 1 : most).map((each, row) => [each, row]));
       const more = order.length - shown.size;
-      const height = idle ? 24 : Math.max(40, PAD * 2 + Math.max(1, shown.size + (more ? 1 : 0)) * ROW + (lane === "nobody" ? 0 : MARKS));
+      const height = idle ? 24 : Math.max(40, PAD * 2 + Math.max(1, shown.size + (more ? 1 : 0)) * ROW + (lane === "nobody" ? 0 : MARKS)) + (pinned.has(lane) ? PIN : 0);
       placed.push({ lane, top, height, rows: shown, more, total: order.length, dim: involved.size > 0 && lane >= 0 && !involved.has(lane) });
       top += height;
     };
@@ -321,11 +327,11 @@ class Timeline {
     this.#twice(body, every, x);
     body.append(...labels);
     this.#marks(body, by, x, room);
-    this.#pins(body, every, x, height);
     if (this.step !== null) {
       const at = x(this.#at(this.step));
       body.append(svg("line", { class: "cursor", x1: at, x2: at, y1: 0, y2: height }));
     }
+    this.#pins(body, every, x, height);
     picture.append(body);
     this.lanes.replaceChildren(picture);
     this.#overview(width);
@@ -440,7 +446,7 @@ class Timeline {
       const bar = svg("rect", { class: `bar ${state[i]}${dim ? " dim" : ""}`, x: left, y, width: right - left, height: ROW - 3, rx: 2, fill: hue });
       bar.append(svg("title", {}, `${this.doc.lanes[lane[i]].name} ${STATES[state[i]]} ${this.doc.resources[resource[i]]}`));
       body.append(bar);
-      const label = cut(this.doc.resources[resource[i]], right - left - 6);
+      const label = cutResource(this.doc.resources[resource[i]], right - left - 6);
       if (!label) continue;
       if (this.doc.twice.some(([which, from, to, lanes]) => which === resource[i] && from <= first[i] && first[i] < to && lanes.includes(lane[i]))) continue;
       const kind = state[i] !== "believed" ? " faint" : LIGHT_TEXT.has(hue) ? " light" : "";
@@ -465,7 +471,7 @@ class Timeline {
       const y = placed.top + PAD + row * ROW, wide = right - Math.max(left, GUTTER);
       const bar = body.appendChild(svg("rect", { class: "unowned", x: left, y, width: Math.max(1, right - left), height: ROW - 4, rx: 2 }));
       bar.append(svg("title", {}, `nobody owns ${this.doc.resources[resource]}`));
-      const label = cut(this.doc.resources[resource], wide - 6);
+      const label = cutResource(this.doc.resources[resource], wide - 6);
       if (label) body.append(svg("text", { class: "small", x: Math.max(left, GUTTER) + 4, y: y + 10.5 }, label));
     }
   }
@@ -513,10 +519,10 @@ class Timeline {
       if (at < this.from || at > this.to || !placed) return;
       const key = `${place}`, above = stacked.get(key) ?? 0;
       stacked.set(key, above + 1);
-      const y = placed.top + placed.height - MARKS / 2 - 2 - 17 - above * 17;
+      const y = placed.top + placed.height - MARKS / 2 - 2 - PIN, left = x(at) + above * 18;
       const pin = svg("g", { class: "pin" });
-      pin.append(svg("line", { x1: x(at), x2: x(at), y1: HEAD, y2: height }), svg("circle", { cx: x(at), cy: y, r: 8.5 }));
-      pin.append(svg("text", { x: x(at), y: y + 4 }, String(index + 1)), svg("circle", { class: "hit", cx: x(at), cy: y, r: 9, "data-step": place, style: "fill:transparent" }));
+      pin.append(svg("line", { x1: x(at), x2: x(at), y1: HEAD, y2: height }), svg("circle", { cx: left, cy: y, r: 8 }));
+      pin.append(svg("text", { x: left, y: y + 4 }, String(index + 1)), svg("circle", { class: "hit", cx: left, cy: y, r: 9, "data-step": place, style: "fill:transparent" }));
       body.append(pin);
     });
   }
@@ -562,6 +568,11 @@ class Timeline {
     }
     parts.push(html("p", { class: "when" }, "after it"), this.#state(step));
     this.panel.replaceChildren(...parts);
+  }
+
+  #owned(step, which) {
+    const { lane, resource, first, last } = this.doc.bars;
+    return resource.filter((_, i) => lane[i] === which && first[i] <= step && step < last[i]);
   }
 
   #state(step) {
@@ -732,9 +743,11 @@ class Timeline {
     const step = event.target.dataset?.step;
     if (step === undefined) { this.tip.hidden = true; return; }
     const box = this.root.getBoundingClientRect(), left = event.clientX - box.left, top = event.clientY - box.top;
-    const [says, sources] = await this.textOf(Number(step));
-    const where = sources.length ? ` (${sources[0][0]})` : "";
-    this.tip.textContent = `${Number(step) + 1}. ${says}${where}`;
+    const at = Number(step), [says, sources] = await this.textOf(at), lane = this.doc.steps.lane[at];
+    const lines = [`${at + 1}. ${says}`];
+    if (sources.length) lines.push(sources[0].map(each => each.slice(0, 160)).join("  "));
+    if (lane >= 0) lines.push(`after it ${this.doc.lanes[lane].name} owns ${cut(this.#owned(at, lane).map(each => this.doc.resources[each]).join(", ") || "nothing", 160, 1)}`);
+    this.tip.replaceChildren(...lines.map(each => html("p", {}, each)));
     this.tip.style.left = `${Math.min(left + 14, box.width - 300)}px`;
     this.tip.style.top = `${top + 16}px`;
     this.tip.hidden = false;
