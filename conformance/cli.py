@@ -32,6 +32,7 @@ from .pipeline.runtime import SparkFailed
 from .readers.files import formats
 from .reports.terminal import show as show_report
 from .show import show
+from .simulator.command import simulate
 from .study import explore, prove, replay, shrink
 from .validate import Engine, exit_status
 from .validate import validate as run_validate
@@ -137,6 +138,7 @@ cli.add_command(prove)
 cli.add_command(replay)
 cli.add_command(shrink)
 cli.add_command(show)
+cli.add_command(simulate)
 cli.add_command(gate)
 
 

@@ -1,0 +1,1 @@
+"""The simulator: the reference model behind a page on which one starts, stops and disturbs members, step by step."""
