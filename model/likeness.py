@@ -12,10 +12,10 @@ from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Literal, cast
 
-_AHEAD = frozenset({"deadline", "join_deadline", "sync_deadline", "due", "beat", "timer", "backoff"})
+_AHEAD = frozenset({"deadline", "join_deadline", "sync_deadline", "due", "beat", "timer", "backoff", "retry"})
 """Times (ms) at which something falls due; how long ago that was does not matter."""
 
-_AGO = frozenset({"polled", "heard", "unreachable", "reading"})
+_AGO = frozenset({"polled", "heard", "since", "reading"})
 """Times (ms) since which something has been so."""
 
 _LABELS = frozenset({"now", "clock", "config", "plans", "connections", "appends_given", "number"})

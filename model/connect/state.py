@@ -116,7 +116,8 @@ class InFlight:
     sent: Membership
 
 
-class Unreachable(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Unreachable:
     """The coordinator has been unknown ``since`` then, and is looked for at ``retry``."""
 
     since: int

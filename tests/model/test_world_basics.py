@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kipcheck.model.acts import Act, Advance, Arrive, Crash, Line, Resize, Return, Start, Subscribe, line
+from kipcheck.model.acts import Act, Advance, Arrive, Crash, Cut, Line, Poll, Resize, Return, Start, Subscribe, line
 from kipcheck.model.choice import first
 from kipcheck.model.runs import quiet, replay, unrest, walk
-from kipcheck.model.scenarios import SCENARIOS, begin, lively
+from kipcheck.model.scenarios import SCENARIOS, begin, cast, connect, lively
 from kipcheck.model.world import Faults, World, actions, due, faults, ordinary, step
 from kipcheck.spec.events import Event, Expire, Lost, Synced
 
@@ -131,3 +131,18 @@ def test_an_act_that_can_not_happen_is_refused() -> None:
     world: World = SCENARIOS["eager"].begin().world
     with pytest.raises(ValueError, match="can't happen here: start c1"):
         replay(world, "start c1")
+
+
+def test_a_connect_worker_without_its_coordinator_is_alike_whenever_that_is() -> None:
+    """The explorer asks that of every world; how long a worker has been cut off counts, and not the time of day."""
+
+    def cut_off(after: int) -> World:
+        world = cast({"w1": [connect("w1", "eager")]}, topics={"A": 1})
+        world = replace(world, faults=replace(world.faults, starts=1, cuts=1), now=after)
+        for act in (Start("w1"), Poll("w1"), Cut("w1")):
+            world = step(world, act, first).world
+        return world
+
+    assert any(client.state is not None and client.state.unreachable is not None for client in cut_off(0).clients)  # type: ignore[union-attr]
+    assert cut_off(0) == cut_off(7_000)
+    assert hash(cut_off(0)) == hash(cut_off(7_000))
