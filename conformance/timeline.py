@@ -8,7 +8,7 @@ group went on to a generation that it was not admitted to: it is fenced then, an
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -122,7 +122,7 @@ def timeline(result: GroupResult, events: Sequence[Event]) -> Timeline:
     ordered = in_order(lives(distinct(events)))
     evidence = frozenset(source for finding in result.findings for source in finding.evidence)
     told = steps(ordered, evidence)
-    lanes = _lanes(ordered, {event.member for step in told for event in step.sightings})
+    lanes = lanes_of(ordered, {event.member for step in told for event in step.sightings})
     number = {lane.member: place for place, lane in enumerate(lanes)}
     fold = _Fold(ordered, number)
     place = {id(event): at for at, step in enumerate(told) for event in step.sightings}
@@ -151,9 +151,8 @@ def timeline(result: GroupResult, events: Sequence[Event]) -> Timeline:
 # Lanes.
 
 
-def _lanes(events: Iterable[Event], told: set[str | None]) -> tuple[Lane, ...]:
-    """A lane per member id; those of one static member, then those of one client, stand together, in the order in which they appear."""
-    events = [*events]
+def lanes_of(events: Sequence[Event], told: Set[str | None]) -> tuple[Lane, ...]:
+    """A lane for each member id that is ``told`` of or given anything; those of one static member stand together."""
     who = identities(events)
     members: dict[str, None] = {}
     for event in events:
@@ -263,10 +262,22 @@ def _key(event: Event) -> tuple[int, int]:
     return event.epoch, -1 if event.generation is None else event.generation
 
 
+def _believing(events: Sequence[Event]) -> set[str | None]:
+    """Members whose own log tells what they own, from the first generation on that gave them anything."""
+    first: dict[str | None, tuple[int, int]] = {}
+    given: dict[str | None, tuple[int, int]] = {}
+    for event in events:
+        if isinstance(event, (Assigned, Revoked, Lost, Owned)):
+            first[event.member] = min(first.get(event.member, _key(event)), _key(event))
+        elif isinstance(event, Synced) and event.observer == "coordinator" and event.error == NONE and event.resources:
+            given[event.member] = min(given.get(event.member, _key(event)), _key(event))
+    return {member for member, key in first.items() if key <= given.get(member, key)}
+
+
 class _Fold:
     def __init__(self, events: Sequence[Event], number: Mapping[str, int]) -> None:
         self.number = number
-        believing = {event.member for event in events if isinstance(event, (Assigned, Revoked, Lost, Owned))}
+        believing = _believing(events)
         self.members = {member: _Member(member in believing) for member in number}
         self.decided = any(isinstance(event, (Sync, Assignment)) and event.assignment for event in events)
         answered = {event.member for event in events if isinstance(event, Synced)}
@@ -278,6 +289,9 @@ class _Fold:
         self.phases: list[tuple[Place, Phase]] = []
         self.protocol: str | None = None
         self._admitted: tuple[int, int] | None = None
+        self._ended: set[str] = set()
+        self._meant: dict[str, str] = {}
+        """To whom each resource was given last."""
         self._holders: dict[str, set[str]] = defaultdict(set)
         self._alone_since: dict[str, Place] = {}
         self._shared_since: dict[str, tuple[Place, tuple[int, ...]]] = {}
@@ -293,6 +307,7 @@ class _Fold:
             case Assigned() | Revoked() | Lost() | Owned() if member is not None:
                 self._believes(event, member, now)
             case Closed() | Crashed() if member is not None:
+                self._ended.add(event.member or "")
                 self._owns(event.member or "", (), now)
             case Joined(error="NONE") if member is not None:
                 self.protocol = event.protocol or self.protocol
@@ -325,9 +340,14 @@ class _Fold:
             for resource in [*member.owns]:
                 self._close(name, member, resource, last)
         for resource in [*self._alone_since]:
-            self._found(resource, last)
+            if not self._may_own(self._meant.get(resource)):
+                self._found(resource, last)
         for resource in [*self._shared_since]:
             self._apart(resource, last)
+
+    def _may_own(self, name: str | None) -> bool:
+        """Whether a member that was given something may have taken it without a word: its log may end before that."""
+        return name is not None and name in self.members and not self.members[name].stale and name not in self._ended
 
     def _enter(self, event: Event, now: Place) -> None:
         if (
@@ -358,8 +378,10 @@ class _Fold:
             for name, member in self.members.items():
                 if not member.believes:
                     self._owns(name, assignment.get(name, ()), now)
-        for resource in {resource for share in assignment.values() for resource in share}:
-            self._held(resource, now)
+        for name, share in assignment.items():
+            for resource in share:
+                self._meant[resource] = name
+                self._held(resource, now)
 
     def _left_behind(self, event: Sync | Synced, now: Place) -> None:
         """The join phase is over: whoever is known to have been admitted to an older generation only, missed this one."""
@@ -381,12 +403,14 @@ class _Fold:
                 self._owns(name, (), now)
 
     def _caught_up(self, name: str, event: Event, now: Place) -> None:
+        self._ended.discard(name)
         if not self.generations or _key(event) >= self.generations[-1][1:]:
             self._stale(name, False, now)
 
     def _gone(self, name: str, now: Place) -> None:
         member = self.members.get(name)
         if member is not None:
+            self._ended.add(name)
             self._stale(name, True, now) if member.believes else self._owns(name, (), now)
 
     def _phase(self, phase: Phase, now: Place) -> None:

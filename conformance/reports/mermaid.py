@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ...spec.events import Assigned, Closed, Commit, Crashed, Event, Heartbeat, Join, Joined, Leave, Lost, Owned, Revoked, Sync, Synced
+from ..timeline import lanes_of
+from .names import Names
 from .prose import line
 from .story import tell
 
@@ -21,11 +23,15 @@ def diagram(events: Iterable[Event]) -> str:
 
     Names and words of the trace are escaped. After `MOST` rows a note says that there is more.
     """
+    events = [*events]
     told = [(event, sentence) for event, sentence in tell(events)]
     members = list(dict.fromkeys(_who(event) for event, _ in told if _who(event)))
-    column = {member: f"m{number}" for number, member in enumerate(members)}
+    short = Names(lanes_of(events, frozenset(members)))
+    told = [(event, short(sentence)) for event, sentence in told]
+    names = {name: f"m{number}" for number, name in enumerate(dict.fromkeys(map(short, members)))}
+    column = {member: names[short(member)] for member in members}
     lines = ["sequenceDiagram", "    participant co as coordinator"]
-    lines += [f"    participant {column[member]} as {_text(member)}" for member in members]
+    lines += [f"    participant {place} as {_text(name)}" for name, place in names.items()]
     lines += [f"    {row}" for row in _rows(told[:MOST], column)]
     if len(told) > MOST:
         lines.append(f"    Note over co: and {len(told) - MOST} more steps")

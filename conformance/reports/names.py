@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from ahocorasick_rs import AhoCorasick, MatchKind
 
-from ..timeline import Timeline
+from ..timeline import Lane
 
 
 class Names:
-    """Puts short names into the sentences about a picture."""
+    """Puts short names into sentences about members."""
 
-    def __init__(self, picture: Timeline) -> None:
+    def __init__(self, lanes: Iterable[Lane]) -> None:
         short: dict[str, str] = {}
-        for lane in picture.lanes:
+        for lane in lanes:
             if len(lane.name) < len(lane.member):
                 short[lane.member] = lane.name
             if lane.instance:

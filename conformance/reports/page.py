@@ -44,7 +44,7 @@ def document(picture: Timeline) -> dict[str, object]:
     resources = _resources(picture)
     number = {resource: at for at, resource in enumerate(resources)}
     lane = {each.member: at for at, each in enumerate(picture.lanes)}
-    short = Names(picture)
+    short = Names(picture.lanes)
     names = iter(anchors([cited.finding for cited in picture.findings]))
     return {
         "group": line(picture.result.group),
@@ -75,7 +75,7 @@ def document(picture: Timeline) -> dict[str, object]:
 
 def texts(picture: Timeline) -> list[list[object]]:
     """Of each step: the sentence, with members under their short names, and [place, line] of every log that shows it."""
-    short = Names(picture)
+    short = Names(picture.lanes)
     return [_text(shown, short) for shown in picture.steps]
 
 
@@ -184,7 +184,7 @@ def _group(picture: Timeline) -> _Group:
 
 
 def _cards(picture: Timeline, rules: Mapping[str, Rule]) -> Iterator[Card]:
-    short, found = Names(picture), [cited.finding for cited in picture.findings]
+    short, found = Names(picture.lanes), [cited.finding for cited in picture.findings]
     for anchor, finding in zip(anchors(found), found, strict=True):
         yield Card(anchor, name(finding.cluster, finding.group), _shortened(finding, short), rules.get(finding.rule))
 

@@ -20,7 +20,7 @@ _STYLE = {"error": "bold red", "warning": "bold yellow", "info": "cyan"}
 
 def show_replay(picture: Timeline, console: Console) -> None:
     """Print the steps of one group. Where a finding rests on a step, that part of its argument stands below it."""
-    group, short = picture.result, Names(picture)
+    group, short = picture.result, Names(picture.lanes)
     console.print(Text(f"{line(group.group)}: {group.verdict.value}", "bold"))
     for lane in picture.lanes:
         if lane.name != lane.member:

@@ -158,7 +158,7 @@ def _said(step: Step, picture: Timeline | None) -> Iterator[str]:
     told = [shown.step for shown in picture.steps] if picture is not None else []
     new = [each.says for each in told if any(event.src is not None and event.src.line > before for event in each.sightings)]
     yield from (f"… {len(new) - TOLD} before",) if len(new) > TOLD else ()
-    yield from map(Names(picture), new[-TOLD:]) if picture is not None else ()
+    yield from map(Names(picture.lanes), new[-TOLD:]) if picture is not None else ()
     yield from (f"{client}: its application was told {error}" for client, error in step.errors)
     if not new and step.events and all(isinstance(event, Heartbeat) for event in step.events):
         yield "nothing but heartbeats"
@@ -169,7 +169,7 @@ def _said(step: Step, picture: Timeline | None) -> Iterator[str]:
 
 def _promise(rule: Rule, group: GroupResult | None, picture: Timeline | None) -> Json:
     result = group.rules[rule.id] if group is not None else RuleResult(Status.UNKNOWN)
-    short = Names(picture) if picture is not None else str
+    short = Names(picture.lanes) if picture is not None else str
     found = [(at, each) for at, each in enumerate(picture.findings) if each.finding.rule == rule.id] if picture is not None else []
     return {
         "id": rule.id,

@@ -166,7 +166,25 @@ def test_sentences_use_the_lanes_names_and_nothing_else_changes() -> None:
             Assigned(group=G, member="a", client="application", generation=1, resources=("y",), ts=2),
         ]
     )
-    names = Names(picture)
+    names = Names(picture.lanes)
     assert [lane.name for lane in picture.lanes] == ["consumer-1", "a"]
     assert names(f"a rebalance of {long}") == "a rebalance of consumer-1"
     assert names(f"{long}0 and x{long}") == f"{long}0 and x{long}"
+
+
+def test_a_log_that_begins_late_is_not_taken_for_one_that_owns_nothing() -> None:
+    """``b`` took y before its log begins: nobody may say that y had no owner."""
+    picture = drawn(two_members(Revoked(group=G, member="b", generation=2, resources=("y",), ts=9)))
+    assert spans(picture, "b") == [("y", "given")]
+    assert picture.unowned is not None
+    assert not [span for span in picture.unowned if span.resource == "y" and span.first < len(two_members())]
+
+
+def test_what_was_given_last_may_have_been_taken() -> None:
+    events = two_members(Owned(group=G, member="a", generation=1, resources=(), ts=7))
+    picture = drawn(events)
+    assert picture.unowned is not None
+    assert not [span for span in picture.unowned if span.resource == "x" and span.last == len(picture.steps)]
+    gone = drawn([*events, Expire(group=G, member="a", generation=1, reason="session", ts=8)])
+    assert gone.unowned is not None
+    assert [span.resource for span in gone.unowned if span.last == len(gone.steps)] == ["x"]
