@@ -14,6 +14,9 @@ from .story import tell
 MOST = 300
 """Steps that a diagram shows: a picture of more helps nobody."""
 
+_Asks = Join | Sync | Heartbeat | Leave | Commit
+_IsTold = Joined | Synced
+_Does = Assigned | Revoked | Lost | Owned | Closed | Crashed
 _END = re.compile(r"\bend\b", re.IGNORECASE)
 _ENTITY = {ord(character): f"#{ord(character)};" for character in "#;<>\"'`:{}[]()%\\|&$*_~"}
 
@@ -25,7 +28,7 @@ def diagram(events: Iterable[Event]) -> str:
     """
     events = [*events]
     told = [(event, sentence) for event, sentence in tell(events)]
-    members = list(dict.fromkeys(_who(event) for event, _ in told if _who(event)))
+    members = list(dict.fromkeys(_who(event) for event, _ in told if isinstance(event, _Asks | _IsTold | _Does) and _who(event)))
     short = Names(lanes_of(events, frozenset(members)))
     told = [(event, short(sentence)) for event, sentence in told]
     names = {name: f"m{number}" for number, name in enumerate(dict.fromkeys(map(short, members)))}
@@ -45,15 +48,14 @@ def _rows(told: Iterable[tuple[Event, str]], column: dict[str, str]) -> Iterator
             generation = (event.epoch, event.generation)
             yield f"Note over co: generation {event.generation}"
         member = column.get(_who(event), "co")
-        match event:
-            case Join() | Sync() | Heartbeat() | Leave() | Commit():
-                yield f"{member}->>co: {_text(sentence)}"
-            case Joined() | Synced():
-                yield f"co->>{member}: {_text(sentence)}"
-            case Assigned() | Revoked() | Lost() | Owned() | Closed() | Crashed():
-                yield f"Note over {member}: {_text(sentence)}"
-            case _:
-                yield f"Note over co: {_text(sentence)}"
+        if isinstance(event, _Asks):
+            yield f"{member}->>co: {_text(sentence)}"
+        elif isinstance(event, _IsTold):
+            yield f"co->>{member}: {_text(sentence)}"
+        elif isinstance(event, _Does):
+            yield f"Note over {member}: {_text(sentence)}"
+        else:
+            yield f"Note over co: {_text(sentence)}"
 
 
 def _who(event: Event) -> str:
