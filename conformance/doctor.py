@@ -36,6 +36,7 @@ def tools() -> tuple[Tool, ...]:
         Tool("Hypothesis", _package("hypothesis"), "assignor_contract in your own tests: pip install 'kipcheck[gate]'"),
         Tool("networkx", _package("networkx"), "the fewest moves for unequal subscriptions in kipcheck gate: pip install 'kipcheck[gate]'"),
         Tool("JPype", _package("jpype1"), "kipcheck gate --assignor jvm:CLASS: pip install 'kipcheck[jvm]'"),
+        Tool("chromedriver", _asked("chromedriver", "--version"), "tests marked browser; the page of kipcheck show opens in any browser"),
         Tool("cargo", _asked("cargo", "--version"), "comparing the explorer with Stateright in make bench"),
         Tool("confluent-kafka", _package("confluent-kafka"), "recording librdkafka groups"),
     )
