@@ -73,12 +73,17 @@ class _Reader:
             protocol=protocol if isinstance(protocol, str) else None,
             verdict=self._one(Verdict, row.get("verdict"), f"{where}.verdict"),
             rules={
-                rule: RuleResult(self._one(Status, self._row(each, f"{where}.rules.{rule}").get("status"), f"{where}.rules.{rule}.status"))
+                rule: self._rule(self._row(each, f"{where}.rules.{rule}"), f"{where}.rules.{rule}")
                 for rule, each in self._row(row.get("rules"), f"{where}.rules").items()
             },
-            metrics={},
+            metrics=self._row(row.get("metrics", {}), f"{where}.metrics"),
+            advice=self._texts(row, "advice", where),
             findings=tuple(found.get((cluster, group), ())),
         )
+
+    def _rule(self, row: _Row, where: str) -> RuleResult:
+        why = self._text(row, "why", where) if row.get("why") is not None else None
+        return RuleResult(self._one(Status, row.get("status"), f"{where}.status"), self._number(row, "checked", where) or 0, why)
 
     def _finding(self, row: _Row, where: str) -> Finding:
         severity = row.get("severity")

@@ -43,7 +43,10 @@ def show(paths: tuple[str, ...], group: str | None, format_: str, output: str) -
     drawn, notes = pictures(paths, format_)
     chosen = [each for each in drawn if group in (None, each.result.group)]
     if not chosen:
-        raise Failed(f"{', '.join(paths)}: " + (f"no group {group!r}" if drawn else "nothing tells of a group"))
+        raise Failed(
+            f"{', '.join(paths)}: "
+            + (f"no group {group!r}" if drawn else "nothing in them tells of a group; kipcheck validate says what was read")
+        )
     try:
         Path(output).write_text(page(chosen, CATALOGUE, notes), encoding="utf-8")
     except OSError as error:
@@ -78,9 +81,10 @@ def _drawn(groups: Sequence[GroupResult], events: Sequence[Event]) -> list[Timel
     return sorted((timeline(each, by_group[each.cluster, each.group]) for each in groups), key=_rank)
 
 
-def _rank(picture: Timeline) -> tuple[int, bool, int, str]:
+def _rank(picture: Timeline) -> tuple[int, bool, int, int, str]:
+    """The worst first; of equal ones that with the most to see."""
     worst = min((_SEVEREST[cited.finding.severity] for cited in picture.findings), default=3)
-    return _WORST[picture.result.verdict], not picture.steps, worst, picture.result.group
+    return _WORST[picture.result.verdict], not picture.steps, worst, -len(picture.steps), picture.result.group
 
 
 def _reported(report: Reported, format: str) -> tuple[list[Timeline], list[str]]:

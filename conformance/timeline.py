@@ -8,7 +8,7 @@ group went on to a generation that it was not admitted to: it is fenced then, an
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -46,7 +46,7 @@ from .reports.story import ROUTINE, Step, steps
 State = Literal["believed", "given", "stale"]
 Mark = Literal[
     "join", "decide", "given", "assigned", "revoked", "lost", "commit", "refused", "leave", "expired", "replaced", "ended", "delay",
-    "rebalance", "told", "generation", "load", "gap", "other",
+    "rebalance", "told", "admitted", "generation", "stored", "load", "gap", "other",
 ]  # fmt: skip
 Phase = Literal["preparing", "completing", "stable", "empty"]
 Place = int
@@ -131,11 +131,11 @@ def timeline(result: GroupResult, events: Sequence[Event]) -> Timeline:
         now = max(now, place.get(id(event), now))
         fold.apply(event, now)
     fold.end(len(told))
-    rests = {event.src: at for at, step in enumerate(told) for event in step.sightings if event.src is not None}
+    rests = {event.src: at for at, step in reversed([*enumerate(told)]) for event in step.sightings if event.src is not None}
     return Timeline(
         result=result,
         lanes=lanes,
-        steps=tuple(_shown(told, number)),
+        steps=tuple(_shown(told, lanes)),
         bars=tuple(sorted(fold.bars, key=lambda bar: (bar.first, bar.lane, bar.resource))),
         twice=tuple(fold.twice),
         unowned=tuple(fold.unowned) if fold.complete else None,
@@ -185,26 +185,40 @@ def _without_uuid(member: str) -> str:
     return name if name and tail[:1] == "-" and tail.count("-") == 5 else member
 
 
-def _shown(told: Sequence[Step], number: Mapping[str, int]) -> Iterator[Shown]:
+def _shown(told: Sequence[Step], lanes: Sequence[Lane]) -> Iterator[Shown]:
     taken: Counter[str] = Counter()
-    for step in told:
+    place = _placing(told, lanes)
+    for at, step in enumerate(told):
         event = step.event
-        parts = (
-            event.cluster,
-            event.group,
-            event.kind,
-            str(event.ts),
-            str(event.epoch),
-            str(event.generation),
-            event.member or "",
-            step.says,
-        )
-        name = digest(*parts)[:8]
+        parts = (event.cluster, event.group, event.kind, event.ts, event.epoch, event.generation, event.member or "", step.says)
+        name = digest(*map(str, parts))[:8]
         taken[name] += 1
         if taken[name] > 1:
             name = f"{name}-{taken[name]}"
-        lane = number.get(event.member or "") if event.observer in ("member", "harness") or isinstance(event, _OF_A_MEMBER) else None
-        yield Shown(name, step, lane, _mark(event))
+        mine = event.observer in ("member", "harness") or isinstance(event, _OF_A_MEMBER)
+        yield Shown(name, step, place(event, at) if mine else None, _mark(event))
+
+
+def _placing(told: Sequence[Step], lanes: Sequence[Lane]) -> Callable[[Event, Place], int | None]:
+    """Who finds the lane of a member's event: one without a member id is of the instance's, or client's, next member."""
+    number = {lane.member: at for at, lane in enumerate(lanes)}
+    first: dict[str, Place] = {}
+    for at, step in enumerate(told):
+        first.setdefault(step.event.member or "", at)
+    namesakes: dict[tuple[str, str], list[tuple[Place, int]]] = defaultdict(list)
+    for at, lane in enumerate(lanes):
+        for kind, name in (("instance", lane.instance), ("client", lane.client)):
+            if name is not None:
+                namesakes[kind, name].append((first.get(lane.member, len(told)), at))
+
+    def place(event: Event, at: Place) -> int | None:
+        if event.member:
+            return number.get(event.member)
+        named = ("instance", event.instance) if event.instance else ("client", event.client or "")
+        candidates = sorted(namesakes.get(named, ()))
+        return next((lane for begins, lane in candidates if begins >= at), candidates[-1][1] if candidates else None)
+
+    return place
 
 
 _OF_A_MEMBER = (Join, Joined, Sync, Synced, Heartbeat, Commit, Leave, Expire, Replace)
@@ -237,7 +251,9 @@ _MARKS: Mapping[type[Event], Mark] = {
     Expire: "expired",
     Replace: "replaced",
     Rebalance: "rebalance",
+    Joined: "admitted",
     GenerationStarted: "generation",
+    Assignment: "stored",
     Load: "load",
     Gap: "gap",
 }
@@ -289,6 +305,7 @@ class _Fold:
         self.phases: list[tuple[Place, Phase]] = []
         self.protocol: str | None = None
         self._admitted: tuple[int, int] | None = None
+        self._asking: set[str] = set()
         self._ended: set[str] = set()
         self._meant: dict[str, str] = {}
         """To whom each resource was given last."""
@@ -299,21 +316,23 @@ class _Fold:
     def apply(self, event: Event, now: Place) -> None:
         self._enter(event, now)
         member = self.members.get(event.member or "")
-        if member is not None and (event.observer == "member" or isinstance(event, (Joined, Synced))) and _key(event) > member.seen:
-            member.seen = _key(event)
-            for resource in member.owns:
-                self._shared(resource, now)
+        if member is not None and (event.observer == "member" or isinstance(event, (Joined, Synced))):
+            self._seen(member, event, now)
         match event:
             case Assigned() | Revoked() | Lost() | Owned() if member is not None:
                 self._believes(event, member, now)
             case Closed() | Crashed() if member is not None:
                 self._ended.add(event.member or "")
                 self._owns(event.member or "", (), now)
+            case Join() if member is not None and event.observer == "coordinator":
+                self._asking.add(event.member or "")
             case Joined(error="NONE") if member is not None:
                 self.protocol = event.protocol or self.protocol
                 if event.observer == "coordinator":
-                    member.admitted = self._admitted = _key(event)
+                    self._let_in(event.member or "", event, now)
                 self._caught_up(event.member or "", event, now)
+            case Joined():
+                self._asking.discard(event.member or "")
             case Synced(error="NONE") if member is not None:
                 self._caught_up(event.member or "", event, now)
                 if event.resources is not None and not member.believes:
@@ -396,11 +415,28 @@ class _Fold:
     def _started(self, event: GenerationStarted, now: Place) -> None:
         self.protocol = event.protocol or self.protocol
         self._phase("empty" if event.members == () else "completing", now)
+        if self._now(event):
+            for name in self._asking:
+                self._let_in(name, event, now)
+        self._asking.clear()
         for name, member in self.members.items():
             if event.members is not None and name not in event.members:
                 self._gone(name, now)
             elif not member.believes and self.protocol in EAGER:
                 self._owns(name, (), now)
+
+    def _let_in(self, name: str, event: Joined | GenerationStarted, now: Place) -> None:
+        """It is in the generation that ``event`` tells of."""
+        member = self.members[name]
+        member.admitted = self._admitted = _key(event)
+        self._seen(member, event, now)
+        self._caught_up(name, event, now)
+
+    def _seen(self, member: _Member, event: Event, now: Place) -> None:
+        if _key(event) > member.seen:
+            member.seen = _key(event)
+            for resource in member.owns:
+                self._shared(resource, now)
 
     def _caught_up(self, name: str, event: Event, now: Place) -> None:
         self._ended.discard(name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -18,12 +19,12 @@ from itertools import islice
 
 from markupsafe import Markup
 
-from ...spec.results import Finding
+from ...spec.results import Finding, Status
 from ...spec.rule import Rule
 from ..timeline import Cited, Shown, Timeline
 from .html import Card, anchors, environment
 from .names import Names
-from .prose import clean, line, name, place, tally
+from .prose import clean, cost, line, name, place, tally
 
 PART = 2_000
 """Steps whose words are packed together."""
@@ -171,16 +172,34 @@ def _entry(id: str, picture: Timeline) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
+    """What the page says of a group besides its findings: ``checked`` of its ``rules``, and ``unknown``, why not the others."""
+
     name: str
     verdict: str
     tally: str
+    checked: int
+    rules: int
+    unknown: Sequence[tuple[str, Sequence[str]]]
+    cost: Sequence[str]
+    advice: Sequence[str]
 
 
 def _group(picture: Timeline) -> _Group:
-    found: dict[str, int] = {}
-    for cited in picture.findings:
-        found[cited.finding.severity] = found.get(cited.finding.severity, 0) + 1
-    return _Group(name(picture.result.cluster, picture.result.group), picture.result.verdict.value, tally(found))  # pyright: ignore[reportArgumentType]
+    result = picture.result
+    unknown: dict[str, list[str]] = {}
+    for rule, said in result.rules.items():
+        if said.status is Status.UNKNOWN:
+            unknown.setdefault(said.why or "not captured", []).append(rule)
+    return _Group(
+        name=name(result.cluster, result.group),
+        verdict=result.verdict.value,
+        tally=tally(Counter(cited.finding.severity for cited in picture.findings)),
+        checked=sum(said.status is not Status.UNKNOWN for said in result.rules.values()),
+        rules=len(result.rules),
+        unknown=sorted(unknown.items(), key=lambda each: -len(each[1])),
+        cost=cost(result.metrics),
+        advice=result.advice,
+    )
 
 
 def _cards(picture: Timeline, rules: Mapping[str, Rule]) -> Iterator[Card]:

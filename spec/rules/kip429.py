@@ -150,7 +150,8 @@ def _belief(seat: Seat, resource: str, now: Round) -> Argument:
 TWO_GENERATIONS = "A cooperative hand-over takes two generations. Check the leader's assignor (KAFKA-14639, KAFKA-15170) and its version."
 OLD_CLAIM = (
     "The new owner claimed it too, but no longer owned it. Consumers since 3.4 label a claim with the generation of their last JoinGroup "
-    "answer, also when they missed the SyncGroup; and with unequal subscriptions the leader ignores generations."
+    "answer, also when they missed the SyncGroup; and with unequal subscriptions the leader ignores generations. Until Kafka mends that: subscribe "
+    "all members to the same topics, and give static members a max.poll.interval.ms (the rebalance timeout) that outlasts their longest pause."
 )
 
 
@@ -208,7 +209,7 @@ class RevokeBeforeReassign(Monitor):
         return {r: e for r, e in seat.entered_with.items() if r in seat.released and r not in held_on}
 
     def _broken(self, now: Round, giver: Seat, taker: Seat, resources: list[str], owned: Event, taken: Event) -> Broken:
-        first = resources[0]
+        first, one = resources[0], len(resources) == 1
         released = giver.released.get(first)
         steps = [
             shown(owned, f"{label(giver)} entered generation {now.generation} owning {names(resources)}"),
@@ -218,7 +219,7 @@ class RevokeBeforeReassign(Monitor):
             steps.append(
                 shown(
                     released,
-                    f"{label(giver)} gave it up only in generation {now.generation}: nothing orders that before the new owner's start",
+                    f"{label(giver)} gave it up only when it applied generation {now.generation}; the new owner did not have to wait for that",
                 )
             )
         return Broken(
@@ -226,7 +227,8 @@ class RevokeBeforeReassign(Monitor):
             generation=now.generation,
             members=(giver.member, taker.member),
             resources=tuple(resources),
-            message=f"{names(resources)} went from {label(giver)} to {label(taker)} within generation {now.generation}, before it was revoked.",
+            message=f"{names(resources)} {'was' if one else 'were'} given to {label(taker)} in generation {now.generation} "
+            f"while {label(giver)} still owned {'it' if one else 'them'}.",
             argument=tuple(steps),
             advice=OLD_CLAIM if taker.claim is not None and taker.claim.owns.intersection(resources) else TWO_GENERATIONS,
         )

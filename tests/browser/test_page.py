@@ -26,6 +26,7 @@ RACKS = [
     }
 ]
 Open = Callable[..., Browser]
+LEFT, RIGHT, END = "\ue012", "\ue014", "\ue010"
 PINS = "return [...document.querySelectorAll('.tl-lanes .pin text')].map(each => each.textContent)"
 WHERE = """
 const box = document.querySelector('.tl-lanes').getBoundingClientRect();
@@ -46,13 +47,14 @@ def test_it_loads_without_a_complaint_and_asks_for_nothing(page: Open) -> None:
 def test_it_opens_at_the_first_violation(page: Open) -> None:
     opened = page(TRACES / "kafka-4.3.1")
     assert opened.text("#verdict") == "VIOLATES"
-    assert opened.text("#headline") == "orders-0 went from instance-c1 to instance-c2 within generation 4, before it was revoked."
+    assert opened.text("#headline") == "orders-0 was given to instance-c2 in generation 4 while instance-c1 still owned it."
     assert opened.run(PINS) == ["1", "2", "3"]
     assert opened.run(WHERE) >= 5
     assert opened.shown(".tl-lanes .onbar.contested") == ["orders-0: 2 owners"] * 2
     assert "A partition that a member still owns when it joins a generation" in opened.text("article.chosen .promise")
     assert "KIP-429" in opened.text("article.chosen dl")
-    assert opened.run("return location.hash") == f"#{FINGERPRINT}"
+    assert opened.run("return location.hash").startswith(f"#{FINGERPRINT}/step-")
+    assert opened.text(".about.chosen summary") == "18 of 30 promises could be checked; 1 error and 1 note"
 
 
 def test_jumping_lands_wherever_one_is(page: Open) -> None:
@@ -62,9 +64,9 @@ def test_jumping_lands_wherever_one_is(page: Open) -> None:
     opened.settle()
     opened.click(".tl-tools button.first")
     assert opened.run(PINS) == ["1", "2", "3"]
-    assert opened.text(".tl-count") == "finding 1 of 2"
+    assert opened.text(".tl-count") == "error 1 of 1, 2 findings"
     opened.press("n")
-    assert opened.text(".tl-count") == "finding 2 of 2"
+    assert opened.text(".tl-count") == "note 1 of 1, 2 findings"
     assert opened.text("article.chosen .id") == "needless-movement"
     opened.press("p")
     assert opened.text("article.chosen .id") == "revoke-before-reassign"
@@ -72,21 +74,24 @@ def test_jumping_lands_wherever_one_is(page: Open) -> None:
 
 def test_a_step_is_told_with_its_lines_and_the_state_after_it(page: Open) -> None:
     opened = page(LATE)
-    assert opened.text(".tl-step h3") == "instance-c1 gives up orders-0"
+    assert opened.text(".tl-step h3") == "generation 4 is stored: instance-c2 orders-0; instance-c1 nothing"
+    assert opened.shown(".tl-state .tl-chip.alarm") == ["orders-0 (several owners)"] * 2
+    opened.click("article.chosen ol.argument > li:nth-of-type(3)")
+    opened.wait("document.querySelector('.tl-step h3').textContent === 'instance-c1 gives up orders-0'")
     assert opened.text(".tl-step figcaption").endswith("client-c1.log.gz:52")
     assert "Revoke previously assigned partitions [orders-0]" in opened.text(".tl-step pre")
-    opened.press("\ue012")
-    opened.wait("document.querySelector('.tl-step h3').textContent.includes('commits')")
-    assert opened.shown(".tl-state .tl-chip.alarm") == ["orders-0 (several owners)"] * 2
-    opened.press("\ue014", "\ue014")
+    opened.press(RIGHT)
     opened.wait("document.querySelector('.tl-step .when').textContent.startsWith('step 34 ')")
     assert opened.shown(".tl-state dd") == ["orders-0", "nothing"]
+    opened.press(LEFT, LEFT)
+    opened.wait("document.querySelector('.tl-step h3').textContent.includes('commits')")
+    assert opened.shown(".tl-state .tl-chip.alarm") == ["orders-0 (several owners)"] * 2
 
 
 def test_a_part_of_the_argument_leads_to_its_step(page: Open) -> None:
     opened = page(LATE)
     opened.click("article.chosen ol.argument > li:nth-of-type(1)")
-    opened.wait("document.querySelector('.tl-step h3').textContent.includes('is in generation 4')")
+    opened.wait("document.querySelector('.tl-step h3').textContent.includes('claiming orders-0 since generation 2')")
 
 
 def test_a_click_on_a_mark_chooses_it_and_hovering_tells_it(page: Open) -> None:
@@ -124,7 +129,7 @@ def test_findings_of_one_rule(page: Open) -> None:
         "const select = document.querySelector('.tl-tools select'); select.value = 'needless-movement'; select.dispatchEvent(new Event('change'))"
     )
     opened.settle()
-    assert opened.text(".tl-count") == "finding 1 of 1"
+    assert opened.text(".tl-count") == "note 1 of 1"
     assert opened.text("article.chosen .id") == "needless-movement"
 
 
@@ -144,9 +149,34 @@ def test_links_lead_to_a_finding_and_to_a_step(page: Open) -> None:
     opened = page(TRACES / "kafka-4.3.1", at=f"step-{decided.id}")
     assert opened.text("#name") == "orders-static-late-claim-4.3.1"
     opened.wait("document.querySelector('.tl-step h3').textContent.startsWith('instance-c1 decides')")
+    both = page(TRACES / "kafka-4.3.1", at=f"{FINGERPRINT}/step-{decided.id}")
+    both.wait("document.querySelector('.tl-step h3').textContent.startsWith('instance-c1 decides')")
+    assert both.text("article.chosen .id") == "revoke-before-reassign"
     warned = page(TRACES / "kafka-4.3.1", at="77d68a0d95b1")
     assert warned.text("#name") == "orders-static-absent-in-rebalance-4.3.1"
     assert warned.text("article.chosen .id") == "static-slot-held"
+
+
+def test_a_link_to_what_is_not_here_says_so(page: Open) -> None:
+    opened = page(LATE, at="nosuchthing0")
+    assert opened.text("#strange") == "This page has nothing that is called nosuchthing0: it may be of another trace."
+
+
+def test_the_next_finding_may_be_in_the_next_group(page: Open) -> None:
+    opened = page(TRACES / "kafka-4.3.1")
+    opened.press("n", "n")
+    opened.wait("document.querySelector('#name').textContent.includes('unequal-subscriptions-claim')")
+    opened.wait("document.querySelector('article.chosen .id')?.textContent === 'revoke-before-reassign'")
+    opened.press("p")
+    opened.wait("document.querySelector('#name').textContent.includes('static-late-claim')")
+    opened.wait("document.querySelector('article.chosen .id')?.textContent === 'needless-movement'")
+
+
+def test_a_bar_leads_to_where_it_begins(page: Open) -> None:
+    opened = page(LATE)
+    opened.run("document.querySelector('.tl-lanes .bar.stale').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+    opened.settle()
+    assert opened.run("return page.timeline.step") == opened.run("return page.doc.bars.first[page.doc.bars.state.indexOf('stale')]")
 
 
 def test_hostile_names_are_text(page: Open, tmp_path: Path) -> None:
@@ -178,7 +208,7 @@ def test_hostile_names_are_text(page: Open, tmp_path: Path) -> None:
     trace = tmp_path / "evil.jsonl"
     trace.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
     opened = page(trace)
-    for key in ("f", "\ue014", "\ue014", "c", "c", "0"):
+    for key in ("f", RIGHT, RIGHT, "c", "c", "0"):
         opened.press(key)
     assert opened.run("return window.pwned") is None
     assert opened.run("return document.querySelectorAll('img').length") == 0
@@ -207,7 +237,7 @@ def test_a_large_trace_draws_little_at_a_time(page: Open, tmp_path: Path) -> Non
     opened.press("0")
     assert opened.run("return document.querySelectorAll('.tl-lanes *').length") < 4_000
     assert opened.run("return page.texts.size") <= 2
-    opened.press("\ue010")
+    opened.press(END)
     opened.wait("document.querySelector('.tl-step .when').textContent.startsWith(`step ${page.timeline.count} `)")
     assert opened.complaints() == []
 

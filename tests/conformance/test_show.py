@@ -137,7 +137,7 @@ def test_what_can_not_be_read_or_written_is_named(tmp_path: Path) -> None:
     assert "nowhere" in blocked.output
     empty = tmp_path / "empty.log"
     empty.write_text("nothing of interest\n")
-    assert "nothing tells of a group" in run(empty, "-o", tmp_path / "page.html").output
+    assert "nothing in them tells of a group" in run(empty, "-o", tmp_path / "page.html").output
 
 
 def test_the_page_of_a_shrunk_trace_has_the_same_fingerprint(tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ class TestRevokeBeforeReassign:
     def test_without_claims_their_own_logs_tell(self) -> None:
         (finding,) = promises(self.handed_over(2))
         assert (finding.rule, finding.resources) == (self.rule, ("orders-1",))
-        assert "gave it up only in generation 2" in finding.argument[2].says
+        assert "gave it up only when it applied generation 2" in finding.argument[2].says
         assert broken(self.handed_over(1)) == []
         assert broken(self.handed_over(2, protocol="range")) == [self.rule]
 

@@ -25,10 +25,13 @@ const GLYPHS = {
   rebalance: ["M4.5,-1 A4.6,4.6 0 1 0 3.5,3.2 M5,-5 V-1 H1", "a rebalance begins", "", 4],
   told: ["M-4,-1 L0,3 L4,-1", "learns that a rebalance has begun, or which id it has", "", 1],
   generation: ["M-4,5 V-5 L4.5,-2 L-4,1", "a generation starts", "solid", 5],
+  admitted: ["M4,0 A4,4 0 1 1 -4,0 A4,4 0 1 1 4,0", "is in the generation (JoinGroup is answered)", "solid", 2],
+  stored: ["M-5,-4 H5 V4 H-5 Z M0,-2.5 L2.5,0 L0,2.5 L-2.5,0 Z", "the generation's assignment is stored", "", 6],
   load: ["M-4,-5 H4 V5 H-4 Z M-1.5,-2 H1.5 M-1.5,1 H1.5", "another coordinator loads the group", "", 9],
   gap: ["M-5,0 H-3 M-1,0 H1 M3,0 H5", "evidence is missing here", "grave", 9],
   other: ["M1.5,0 A1.5,1.5 0 1 1 -1.5,0 A1.5,1.5 0 1 1 1.5,0", "anything else", "solid", 0],
 };
+const SEVERITIES = { error: "error", warning: "warning", info: "note" };
 const PHASES = { preparing: "PreparingRebalance", completing: "CompletingRebalance", stable: "Stable", empty: "Empty" };
 const STATES = { believed: "believes that it owns", given: "was given", stale: "still believes, but is fenced" };
 
@@ -47,22 +50,36 @@ function cut(text, room, each = 6.3) {
   return text.length <= fits ? text : fits < 3 ? "" : text.slice(0, fits - 1) + "…";
 }
 
-/** Without its middle, for what tells names apart is often at their end. */
-function cutMiddle(text, room, each) {
-  const fits = Math.floor(room / each);
-  return text.length <= fits ? text : `${text.slice(0, Math.ceil(fits * .4))}…${text.slice(text.length - Math.floor(fits * .6) + 1)}`;
+/** Names of at most `fits` characters, without what all long ones begin or end with, or else without their middle. */
+function short(names, fits) {
+  const long = names.filter(each => each.length > fits);
+  let head = long[0] ?? "", tail = head;
+  for (const each of long) {
+    while (!each.startsWith(head)) head = head.slice(0, -1);
+    while (!each.endsWith(tail)) tail = tail.slice(1);
+  }
+  if (long.length < 2 || head.length < 4) head = "";
+  if (long.length < 2 || tail.length < 4) tail = "";
+  return names.map(each => {
+    if (each.length <= fits) return each;
+    const own = each.slice(head.length, Math.max(each.length - tail.length, head.length + 1)), name = `${head && "…"}${own}${tail && "…"}`;
+    return name.length <= fits ? name : `${name.slice(0, Math.ceil(fits * .4))}…${name.slice(name.length - Math.floor(fits * .6) + 1)}`;
+  });
 }
 
-/** A resource's name; where there is little room without what kind it is, as in ``task:sink-0``. */
-function cutResource(text, room, each) {
-  return text.length * (each ?? 6.3) <= room ? text : cut(text.slice(text.indexOf(":") + 1), room, each);
+/** A resource's name; where there is little room, its end: ``task:sink-0`` as ``sink-0`` or ``…k-0``. */
+function cutResource(text, room, each = 6.3) {
+  if (text.length * each <= room) return text;
+  const name = text.slice(text.indexOf(":") + 1), fits = Math.floor(room / each);
+  return name.length <= fits ? name : fits < 3 ? "" : `…${name.slice(name.length - fits + 1)}`;
 }
 
 class Timeline {
-  /** `root` is emptied; `onStep(step)` and `onFinding(index)` tell what was chosen. */
-  constructor(root, { onStep = () => {}, onFinding = () => {} } = {}) {
+  /** `root` is emptied; `onStep(step)` and `onFinding(index)` tell what was chosen, `onPast(by)` that one wants to go beyond the last or first finding. */
+  constructor(root, { onStep = () => {}, onFinding = () => {}, onPast = () => {} } = {}) {
     this.onStep = onStep;
     this.onFinding = onFinding;
+    this.onPast = onPast;
     this.clock = false;
     this.expanded = new Set();
     this.filters = { member: "", resource: "", rule: "" };
@@ -79,14 +96,20 @@ class Timeline {
     this.#listen();
   }
 
-  /** Draw `doc`. `textOf(step)` gives (a promise of) [sentence, [[place, line], ...]]; without `step` or `finding` all is in view. */
-  show(doc, { step = null, finding = null, textOf = null } = {}) {
+  /**
+   * Draw `doc`. `textOf(step)` gives (a promise of) [sentence, [[place, line], ...]]; without `step` or `finding` all is in view.
+   * `before`, `after`: there are findings beyond the first and the last one.
+   */
+  show(doc, { step = null, finding = null, textOf = null, before = false, after = false } = {}) {
+    this.before = before;
+    this.after = after;
     this.doc = doc;
     this.textOf = textOf ?? (at => doc.text[at]);
     this.count = doc.steps.lane.length;
     this.step = null;
     this.finding = null;
     this.times = this.#times();
+    this.names = short(doc.lanes.map(each => each.name), Math.floor((GUTTER - 20) / 7));
     const options = [...new Set(doc.findings.map(each => each.rule))].sort();
     this.rule.replaceChildren(html("option", { value: "" }, "every rule"), ...options.map(each => html("option", { value: each }, each)));
     this.rule.parentElement.hidden = options.length < 2;
@@ -112,9 +135,17 @@ class Timeline {
       this.#around(first ? first[0] : 0, first ? first[0] : this.count - 1);
     }
     this.onFinding(index);
-    if (places.length) this.select(finding.at ?? places[places.length - 1], false);
+    if (places.length) this.select(this.#telling(finding, places), false);
     this.#reveal(finding.members);
+    this.onStep(this.step);
     this.draw();
+  }
+
+  /** The step that shows it best: the last part of the argument while several own what it is about, else the last part. */
+  #telling(finding, places) {
+    const shared = this.doc.twice.filter(each => finding.resources.includes(each[0]));
+    const while_ = places.filter(place => shared.some(([, from, to]) => from <= place && place < to));
+    return Math.max(...(while_.length ? while_ : places));
   }
 
   /** Select a step, and bring it into view. */
@@ -140,9 +171,15 @@ class Timeline {
     if (chosen.length) this.goTo(["error", "warning", "info"].flatMap(severity => chosen.filter(index => this.doc.findings[index].severity === severity))[0]);
   }
 
+  last() {
+    const chosen = this.chosen();
+    if (chosen.length) this.goTo(chosen[chosen.length - 1]);
+  }
+
   next(by = 1) {
-    const chosen = this.chosen(), now = chosen.indexOf(this.finding);
-    if (chosen.length) this.goTo(chosen[now < 0 ? 0 : clamp(now + by, 0, chosen.length - 1)]);
+    const chosen = this.chosen(), now = chosen.indexOf(this.finding), to = now < 0 ? 0 : now + by;
+    if (to >= 0 && to < chosen.length) this.goTo(chosen[to]);
+    else this.onPast(by);
   }
 
   zoom(factor, around = null) {
@@ -264,12 +301,14 @@ class Timeline {
   #layout() {
     const { doc } = this, found = this.finding === null ? null : doc.findings[this.finding];
     const wanted = new Set(found ? found.resources : []), involved = new Set(found?.members.length ? [...found.members, ...found.places.filter(each => each !== null).map(each => doc.steps.lane[each])] : []);
+    const named = involved.size > 0;
     const rows = doc.lanes.map(() => new Map()), busy = doc.lanes.map(() => false);
     const { lane, resource, first, last } = doc.bars;
     for (let i = 0; i < lane.length; i++) {
       if (this.#at(last[i]) < this.from || this.#at(first[i]) > this.to || !this.#shows(resource[i])) continue;
       busy[lane[i]] = true;
       rows[lane[i]].set(resource[i], true);
+      if (named && wanted.has(resource[i])) involved.add(lane[i]);
     }
     for (const step of this.#visible()) if (doc.steps.lane[step] >= 0) busy[doc.steps.lane[step]] = true;
     const many = doc.lanes.length > FEW_LANES, placed = [];
@@ -280,7 +319,7 @@ class Timeline {
       const shown = new Map(order.slice(0, order.length > most ? most - 1 : most).map((each, row) => [each, row]));
       const more = order.length - shown.size;
       const height = idle ? 24 : Math.max(40, PAD * 2 + Math.max(1, shown.size + (more ? 1 : 0)) * ROW + (lane === "nobody" ? 0 : MARKS)) + (pinned.has(lane) ? PIN : 0);
-      placed.push({ lane, top, height, rows: shown, more, total: order.length, dim: involved.size > 0 && lane >= 0 && !involved.has(lane) });
+      placed.push({ lane, top, height, rows: shown, more, total: order.length, dim: named && lane >= 0 && !involved.has(lane) });
       top += height;
     };
     add(-1, new Map([[-1, true]]), 1);
@@ -288,7 +327,7 @@ class Timeline {
     for (let each = 0; each < doc.lanes.length; each++) {
       if (!this.#showsLane(each)) continue;
       if (many && !busy[each] && !involved.has(each)) this.hidden++;
-      else add(each, rows[each], this.expanded.has(each) ? 1000 : MOST_ROWS, !busy[each]);
+      else add(each, rows[each], this.expanded.has(each) ? 1000 : MOST_ROWS, !busy[each] || (many && !rows[each].size));
     }
     if (doc.unowned) {
       const held = new Map();
@@ -335,13 +374,16 @@ class Timeline {
     picture.append(body);
     this.lanes.replaceChildren(picture);
     this.#overview(width);
-    const chosen = this.chosen(), now = chosen.indexOf(this.finding);
-    this.counted.textContent = !chosen.length ? "no findings" : now < 0 ? `${chosen.length} finding${chosen.length > 1 ? "s" : ""}` : `finding ${now + 1} of ${chosen.length}`;
+    const chosen = this.chosen(), now = chosen.indexOf(this.finding), severities = chosen.map(each => SEVERITIES[doc.findings[each].severity]);
+    const kind = now < 0 ? null : severities[now], alike = severities.filter(each => each === kind).length;
+    this.counted.textContent = !chosen.length ? "no findings" : now < 0 ? `${chosen.length} finding${chosen.length > 1 ? "s" : ""}`
+      : `${kind} ${severities.slice(0, now + 1).filter(each => each === kind).length} of ${alike}${alike < chosen.length ? `, ${chosen.length} findings` : ""}`;
     const worst = chosen.map(each => doc.findings[each].severity);
     this.jump.textContent = worst.includes("error") ? "First violation" : worst.includes("warning") ? "First warning" : "First finding";
     this.jump.classList.toggle("first", worst.includes("error"));
-    for (const [button, off] of [[this.jump, !chosen.length], [this.back, now <= 0], [this.forth, !chosen.length || now === chosen.length - 1]]) button.disabled = off;
-    this.dropped.textContent = this.hidden ? `${this.hidden} members with nothing here are hidden` : "";
+    for (const [button, off] of [[this.jump, !chosen.length], [this.back, now <= 0 && !this.before], [this.forth, (!chosen.length || now === chosen.length - 1) && !this.after]]) button.disabled = off;
+    const nothing = !placed.some(each => each.lane >= 0) ? "no member matches" : this.filters.resource && !placed.some(each => each.rows.size && each.lane !== -1) ? "no resource matches here" : "";
+    this.dropped.textContent = nothing || this.hidden ? nothing || `${this.hidden} members with nothing here are hidden` : "";
   }
 
   #described() {
@@ -369,12 +411,12 @@ class Timeline {
       const next = generations[index + 1];
       const left = Math.max(GUTTER, x(this.#at(place))), right = Math.min(width, next ? x(this.#at(next[0])) : width);
       if (right <= GUTTER || left >= width) return;
-      if (right - left >= 2) picture.append(svg("rect", { class: `gen${index % 2 ? " odd" : ""}`, x: left, y: 0, width: right - left, height }));
-      if (left < written) return;
-      const label = cut(`${epochs ? `epoch ${epoch}, ` : ""}generation ${generation}`, Math.max(right - left - 8, 0)) || String(generation);
-      const text = label.endsWith("…") ? String(generation) : label;
+      if (right - left >= 2) picture.append(svg("rect", { class: `gen${index % 2 ? " odd" : ""}`, x: left, y: 0, width: right - left, height, "data-step": place }));
+      const room = right - left - 8, full = `${epochs ? `epoch ${epoch}, ` : ""}generation ${generation}`;
+      const text = full.length * 6.6 <= room ? full : String(generation);
+      if (text !== full && text.length * 7 > room && left < written) return;
       picture.append(svg("text", { x: left + 5, y: 16 }, text));
-      written = left + text.length * 6.6 + 14;
+      written = left + text.length * 7 + 12;
     });
     if (this.clock) this.#ticks(picture, x, width);
   }
@@ -391,9 +433,9 @@ class Timeline {
 
   #names(picture, { lane, top, height, total, more, dim }) {
     const { doc } = this;
-    const name = lane === -1 ? "coordinator" : lane === "nobody" ? "nobody" : doc.lanes[lane].name;
+    const name = lane === -1 ? "coordinator" : lane === "nobody" ? "nobody" : this.names[lane];
     const group = picture.appendChild(svg("g", dim ? { class: "dim" } : {}));
-    const text = group.appendChild(svg("text", { class: "name", x: 10, y: top + 18 }, cutMiddle(name, GUTTER - 20, 7)));
+    const text = group.appendChild(svg("text", { class: "name", x: 10, y: top + 18 }, name));
     const full = lane === -1 ? "the group coordinator" : lane === "nobody" ? "resources that no member owns" : doc.lanes[lane].member;
     text.append(svg("title", {}, full));
     const note = lane === -1 ? "" : lane === "nobody" ? "owns these" : doc.lanes[lane].note;
@@ -421,7 +463,7 @@ class Timeline {
   #bars(body, by, x, room) {
     const { lane, resource, first, last, state } = this.doc.bars;
     const found = this.finding === null ? null : this.doc.findings[this.finding];
-    const wanted = found && found.resources.length ? new Set(found.resources) : null;
+    const wanted = found && found.resources.length && !this.filters.resource ? new Set(found.resources) : null;
     const narrow = new Map(), more = new Map(), labels = [];
     for (let i = 0; i < lane.length; i++) {
       const placed = by.get(lane[i]);
@@ -443,10 +485,10 @@ class Timeline {
         thin.buckets.add(bucket);
         continue;
       }
-      const bar = svg("rect", { class: `bar ${state[i]}${dim ? " dim" : ""}`, x: left, y, width: right - left, height: ROW - 3, rx: 2, fill: hue });
+      const bar = svg("rect", { class: `bar ${state[i]}${dim ? " dim" : ""}`, x: left, y, width: right - left, height: ROW - 3, rx: 2, fill: hue, "data-step": Math.min(first[i], this.count - 1) });
       bar.append(svg("title", {}, `${this.doc.lanes[lane[i]].name} ${STATES[state[i]]} ${this.doc.resources[resource[i]]}`));
       body.append(bar);
-      const label = cutResource(this.doc.resources[resource[i]], right - left - 6);
+      const label = cutResource(this.doc.resources[resource[i]], right - Math.max(left, GUTTER) - 6);
       if (!label) continue;
       if (this.doc.twice.some(([which, from, to, lanes]) => which === resource[i] && from <= first[i] && first[i] < to && lanes.includes(lane[i]))) continue;
       const kind = state[i] !== "believed" ? " faint" : LIGHT_TEXT.has(hue) ? " light" : "";
@@ -485,7 +527,8 @@ class Timeline {
       if (tops.length > 1) body.append(svg("rect", { class: "between", x: left, y: Math.min(...tops), width: right - left, height: Math.max(...tops) - Math.min(...tops) + ROW - 3 }));
       for (const y of tops) {
         body.append(svg("rect", { class: "twice", x: left, y, width: right - left, height: ROW - 3, rx: 2 }));
-        const label = cut(`${this.doc.resources[resource]}: ${lanes.length} owners`, right - left - 6, 6.8);
+        const full = `${this.doc.resources[resource]}: ${lanes.length} owners`, room = right - left - 6;
+        const label = full.length * 6.8 <= room ? full : cutResource(this.doc.resources[resource], room, 6.8);
         if (label) labels.push(svg("text", { class: "onbar contested", x: left + 5, y: y + 11.5 }, label));
       }
     }
@@ -519,8 +562,8 @@ class Timeline {
       if (at < this.from || at > this.to || !placed) return;
       const key = `${place}`, above = stacked.get(key) ?? 0;
       stacked.set(key, above + 1);
-      const y = placed.top + placed.height - MARKS / 2 - 2 - PIN, left = x(at) + above * 18;
-      const pin = svg("g", { class: "pin" });
+      const y = placed.top + placed.height - MARKS / 2 - 2 - PIN, left = Math.max(x(at), GUTTER + 9) + above * 18;
+      const pin = svg("g", { class: `pin ${this.doc.findings[this.finding].severity}` });
       pin.append(svg("line", { x1: x(at), x2: x(at), y1: HEAD, y2: height }), svg("circle", { cx: left, cy: y, r: 8 }));
       pin.append(svg("text", { x: left, y: y + 4 }, String(index + 1)), svg("circle", { class: "hit", cx: left, cy: y, r: 9, "data-step": place, style: "fill:transparent" }));
       body.append(pin);
@@ -537,9 +580,9 @@ class Timeline {
     });
     const flags = new Map();
     for (const finding of this.doc.findings) {
-      const place = finding.places.find(each => each !== null);
-      if (place === undefined || finding.severity === "info") continue;
-      const at = Math.round(x(this.#at(place)));
+      const places = finding.places.filter(each => each !== null);
+      if (!places.length || finding.severity === "info") continue;
+      const at = Math.round(x(this.#at(this.#telling(finding, places))));
       if (flags.get(at) !== "") flags.set(at, finding.severity === "error" ? "" : " mild");
     }
     for (const [at, mild] of flags) picture.append(svg("line", { class: `flag${mild}`, x1: at, x2: at, y1: 2, y2: height - 2 }));
@@ -669,14 +712,14 @@ class Timeline {
     for (const [key, says] of [["f", "first violation"], ["n", "next finding"], ["p", "previous"], ["← →", "step"], ["+ −", "zoom"], ["0", "everything"], ["c", "clock or steps"], ["Esc", "let go"]]) {
       keys.append(html("kbd", {}, key), document.createTextNode(` ${says}   `));
     }
-    made.append(html("p", { class: "when" }, "From left to right is logical time: first what the protocol forces (generations, requests before their answers), and only where it forces nothing the clocks of the hosts."));
+    made.append(html("p", { class: "when" }, "From left to right is logical time: first what the protocol forces (generations, requests before their answers), and only where it forces nothing the clocks of the hosts. An epoch is the time of one coordinator: failover, or loading the group again, begins the next."));
     return made;
   }
 
   #listen() {
     this.lanes.addEventListener("click", event => {
       const step = event.target.dataset?.step;
-      if (step !== undefined) this.select(Number(step));
+      if (step !== undefined && !this.dragged) this.select(Number(step));
     });
     this.lanes.addEventListener("mousemove", event => this.#hover(event));
     this.lanes.addEventListener("mouseleave", () => { this.tip.hidden = true; });
@@ -694,6 +737,7 @@ class Timeline {
   }
 
   #key(event) {
+    if (event.key === "Escape" && event.target.closest("input")) event.target.blur();
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, [contenteditable]") || !this.doc) return;
     const acts = {
       ArrowRight: () => this.select((this.step ?? -1) + 1), ArrowLeft: () => this.select((this.step ?? 1) - 1),
@@ -707,14 +751,16 @@ class Timeline {
   }
 
   #drag(target, move, atOnce = false) {
-    let last = null;
+    let last = null, begun = 0;
     target.addEventListener("pointerdown", event => {
-      if (event.button || event.target.dataset?.step !== undefined) return;
-      last = event.clientX;
+      if (event.button) return;
+      last = begun = event.clientX;
+      this.dragged = false;
       if (atOnce) move(0, event);
     });
     window.addEventListener("pointermove", event => {
-      if (last === null) return;
+      if (last === null || (!this.dragged && Math.abs(event.clientX - begun) < 4)) return;
+      this.dragged = true;
       move(event.clientX - last, event);
       last = event.clientX;
     });
@@ -741,7 +787,7 @@ class Timeline {
 
   async #hover(event) {
     const step = event.target.dataset?.step;
-    if (step === undefined) { this.tip.hidden = true; return; }
+    if (step === undefined || !event.target.classList.contains("hit")) { this.tip.hidden = true; return; }
     const box = this.root.getBoundingClientRect(), left = event.clientX - box.left, top = event.clientY - box.top;
     const at = Number(step), [says, sources] = await this.textOf(at), lane = this.doc.steps.lane[at];
     const lines = [`${at + 1}. ${says}`];
