@@ -75,7 +75,7 @@ _ALL = (
     ),
     Preset(
         name="static-not-held",
-        title="False: an absent static member's partitions are held for it",
+        title="A myth: an absent static member's partitions are held for it",
         what="While s1 stands still, another member joins; the rebalance goes on without s1, and its partitions may go to others"
         " although its session lives. Only fencing protects what it commits.",
         script="""
@@ -95,7 +95,7 @@ _ALL = (
     ),
     Preset(
         name="zombie",
-        title="False: no two members ever believe that they own the same partition",
+        title="A myth: no two members ever believe that they own the same partition",
         what="c1 stands still for longer than its session, and its partitions go to c2. When it goes on it still believes in them,"
         " until a heartbeat or a commit is refused: a zombie, fenced and legal.",
         script="""
@@ -160,7 +160,7 @@ _ALL = (
     ),
     Preset(
         name="connect-zombie",
-        title="False: a Connect task never runs twice",
+        title="A myth: a Connect task never runs twice",
         what="w2 stands still until its work was dealt to w1, and goes on: until it hears that it was thrown out, it runs its tasks as w1 does.",
         script="""
             resize sink 4

@@ -62,7 +62,8 @@ function short(names, fits) {
   if (long.length < 2 || tail.length < 4) tail = "";
   return names.map(each => {
     if (each.length <= fits) return each;
-    const own = each.slice(head.length, Math.max(each.length - tail.length, head.length + 1)), name = `${head && "…"}${own}${tail && "…"}`;
+    const own = each.slice(head.length, Math.max(each.length - tail.length, head.length + 1)), spare = fits - own.length - (tail ? 2 : 1);
+    const name = `${head && spare >= 0 ? `${head.slice(0, spare)}…` : ""}${own}${tail && "…"}`;
     return name.length <= fits ? name : `${name.slice(0, Math.ceil(fits * .4))}…${name.slice(name.length - Math.floor(fits * .6) + 1)}`;
   });
 }
