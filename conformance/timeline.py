@@ -39,7 +39,7 @@ from ..spec.events import (
 )
 from ..spec.order import in_order
 from ..spec.results import Finding, GroupResult, digest
-from ..spec.rounds import EAGER, distinct, identities, lives
+from ..spec.rounds import COOPERATIVE, EAGER, distinct, identities, lives
 from .reports.prose import line
 from .reports.story import ROUTINE, Step, steps
 
@@ -132,20 +132,58 @@ def timeline(result: GroupResult, events: Sequence[Event]) -> Timeline:
         fold.apply(event, now)
     fold.end(len(told))
     rests = {event.src: at for at, step in reversed([*enumerate(told)]) for event in step.sightings if event.src is not None}
+    cited = tuple(
+        Cited(finding, tuple(rests.get(step.evidence) if step.evidence else None for step in finding.argument))
+        for finding in result.findings
+    )
+    twice = [*fold.twice, *_found_shared(cited, fold.twice, number)]
     return Timeline(
         result=result,
         lanes=lanes,
         steps=tuple(_shown(told, lanes)),
         bars=tuple(sorted(fold.bars, key=lambda bar: (bar.first, bar.lane, bar.resource))),
-        twice=tuple(fold.twice),
-        unowned=tuple(fold.unowned) if fold.complete else None,
+        twice=tuple(twice),
+        unowned=tuple(_without(fold.unowned, twice)) if fold.complete else None,
         generations=tuple(fold.generations),
         phases=tuple(fold.phases),
-        findings=tuple(
-            Cited(finding, tuple(rests.get(step.evidence) if step.evidence else None for step in finding.argument))
-            for finding in result.findings
-        ),
+        findings=cited,
     )
+
+
+_TWO_OWNERS = frozenset({"exclusive-assignment", "exclusive-ownership", "revoke-before-reassign", "connect-revoke-before-reassign"})
+
+
+def _found_shared(findings: Iterable[Cited], known: Sequence[Span], number: Mapping[str, int]) -> Iterator[Span]:
+    """What a finding proves to have had two owners, where what members own step by step does not show it.
+
+    Its argument says first who owned it, then who got it too, and last, if that was captured, who gave it up.
+    """
+    for cited in findings:
+        finding, places = cited.finding, [place for place in cited.places[:3] if place is not None]
+        lanes = tuple(sorted(number[member] for member in finding.members if member in number))
+        if finding.rule not in _TWO_OWNERS or finding.severity != "error" or not places or len(lanes) < 2:
+            continue
+        first = max(places[:2])
+        last = max(max(places), first + 1)
+        for resource in finding.resources:
+            if not any(span.resource == resource and span.first <= last and first <= span.last for span in known):
+                yield Span(resource, first, last, lanes)
+
+
+def _without(unowned: Iterable[Span], twice: Sequence[Span]) -> Iterator[Span]:
+    """``unowned`` but for the times when several own it."""
+    shared: dict[str, list[Span]] = defaultdict(list)
+    for span in twice:
+        shared[span.resource].append(span)
+    for span in unowned:
+        first = span.first
+        for other in sorted(shared[span.resource], key=lambda each: each.first):
+            if first < other.first < span.last:
+                yield Span(span.resource, first, min(other.first, span.last))
+            if other.first < span.last and first < other.last:
+                first = other.last
+        if first < span.last:
+            yield Span(span.resource, first, span.last)
 
 
 # Lanes.
@@ -264,18 +302,46 @@ _MARKS: Mapping[type[Event], Mark] = {
 
 @dataclass(slots=True)
 class _Member:
-    """``owns`` maps what it owns to the step after which it does in the present state; ``admitted``: the newest
-    JoinGroup answer seen; ``seen``: the newest generation in which anything of it was."""
+    """What is known of one member id.
 
-    believes: bool
+    ``owner``: its slot. ``named`` by the coordinator or the leader; ``believes``: its own log tells what it owns; ``answered``: the coordinator's
+    answers tell what it was given. ``owns`` maps what it owns to the step after which it does in the present state. ``admitted``: the newest
+    generation that the coordinator let it into; ``seen``: the newest one for which it said itself what it owns; ``claimed`` in the JoinGroup that
+    is not answered yet. ``gone``: the generation in which it was removed or ended, until it is let in again.
+    """
+
+    owner: str
+    named: bool = False
+    believes: bool = False
+    answered: bool = False
     owns: dict[str, Place] = field(default_factory=dict[str, Place])
     stale: bool = False
     admitted: tuple[int, int] | None = None
     seen: tuple[int, int] = (0, -1)
+    claimed: bool = False
+    gone: tuple[int, int] | None = None
+    ended: bool = False
 
 
 def _key(event: Event) -> tuple[int, int]:
     return event.epoch, -1 if event.generation is None else event.generation
+
+
+def _members(events: Sequence[Event], number: Mapping[str, int]) -> dict[str, _Member]:
+    who = identities(events)
+    members = {member: _Member(who.owner(member)) for member in number}
+    believing = _believing(events)
+    for event in events:
+        if isinstance(event, (Sync, Assignment)):
+            for name in event.assignment or ():
+                if name in members:
+                    members[name].named = True
+        member = members.get(event.member or "")
+        if member is not None:
+            member.named = member.named or event.observer in ("coordinator", "any")
+            member.believes = event.member in believing
+            member.answered = member.answered or (isinstance(event, Synced) and event.resources is not None)
+    return members
 
 
 def _believing(events: Sequence[Event]) -> set[str | None]:
@@ -293,53 +359,60 @@ def _believing(events: Sequence[Event]) -> set[str | None]:
 class _Fold:
     def __init__(self, events: Sequence[Event], number: Mapping[str, int]) -> None:
         self.number = number
-        believing = _believing(events)
-        self.members = {member: _Member(member in believing) for member in number}
-        self.decided = any(isinstance(event, (Sync, Assignment)) and event.assignment for event in events)
-        answered = {event.member for event in events if isinstance(event, Synced)}
-        self.complete = all(member in believing or member in answered for member in number) or self.decided
+        self.members = _members(events, number)
+        decided = {_key(event) for event in events if isinstance(event, (Sync, Assignment)) and event.assignment is not None}
+        seen = any(event.observer == "coordinator" for event in events)
+        self._decided_in = decided if seen else set[tuple[int, int]]()
         self.bars: list[Bar] = []
         self.twice: list[Span] = []
         self.unowned: list[Span] = []
         self.generations: list[tuple[Place, int, int]] = []
         self.phases: list[tuple[Place, Phase]] = []
-        self.protocol: str | None = None
-        self._admitted: tuple[int, int] | None = None
+        protocols = (event.protocol for event in events if isinstance(event, (GenerationStarted, Joined, Assignment)))
+        self.protocol = next((protocol for protocol in protocols if protocol), None)
         self._asking: set[str] = set()
-        self._ended: set[str] = set()
+        self._admitted: tuple[int, int] | None = None
         self._meant: dict[str, str] = {}
         """To whom each resource was given last."""
         self._holders: dict[str, set[str]] = defaultdict(set)
         self._alone_since: dict[str, Place] = {}
         self._shared_since: dict[str, tuple[Place, tuple[int, ...]]] = {}
 
+    @property
+    def complete(self) -> bool:
+        """Whether it is known of any generation what everybody was given."""
+        return bool(self._decided_in)
+
     def apply(self, event: Event, now: Place) -> None:
         self._enter(event, now)
-        member = self.members.get(event.member or "")
-        if member is not None and (event.observer == "member" or isinstance(event, (Joined, Synced))):
+        name = event.member or ""
+        member = self.members.get(name)
+        if member is not None and event.observer == "member":
             self._seen(member, event, now)
         match event:
             case Assigned() | Revoked() | Lost() | Owned() if member is not None:
-                self._believes(event, member, now)
+                self._believes(event, name, member, now)
             case Closed() | Crashed() if member is not None:
-                self._ended.add(event.member or "")
-                self._owns(event.member or "", (), now)
+                member.ended, member.gone = True, self._current()
+                self._owns(name, (), now)
             case Join() if member is not None and event.observer == "coordinator":
-                self._asking.add(event.member or "")
+                self._asks(event, name, member, now)
             case Joined(error="NONE") if member is not None:
                 self.protocol = event.protocol or self.protocol
                 if event.observer == "coordinator":
-                    self._let_in(event.member or "", event, now)
-                self._caught_up(event.member or "", event, now)
-            case Joined():
-                self._asking.discard(event.member or "")
+                    self._let_in(name, event, now)
+                else:
+                    self._caught_up(name, event, now)
+            case Joined() if member is not None:
+                self._asking.discard(name)
+                member.claimed = False
             case Synced(error="NONE") if member is not None:
-                self._caught_up(event.member or "", event, now)
-                if event.resources is not None and not member.believes:
-                    self._owns(event.member or "", event.resources, now)
+                self._caught_up(name, event, now)
+                if event.resources is not None and not member.believes and not member.ended:
+                    self._owns(name, event.resources, now)
                 self._left_behind(event, now)
                 self._phase("stable", now)
-            case Sync() | Assignment() if event.assignment:
+            case Sync() | Assignment() if event.assignment is not None:
                 self._decided(event, event.assignment, now)
                 if isinstance(event, Sync):
                     self._left_behind(event, now)
@@ -348,7 +421,7 @@ class _Fold:
             case Rebalance():
                 self._phase("preparing", now)
             case Expire() | Leave(error="NONE"):
-                self._gone(event.member or "", now)
+                self._gone(name, now)
             case Replace():
                 self._gone(event.old_member or "", now)
             case _:
@@ -366,51 +439,25 @@ class _Fold:
 
     def _may_own(self, name: str | None) -> bool:
         """Whether a member that was given something may have taken it without a word: its log may end before that."""
-        return name is not None and name in self.members and not self.members[name].stale and name not in self._ended
+        return name is not None and name in self.members and self.members[name].gone is None and not self.members[name].stale
 
-    def _enter(self, event: Event, now: Place) -> None:
-        if (
-            isinstance(event, (GenerationStarted, Joined, Synced, Assignment, Sync))
-            and event.generation is not None
-            and event.generation >= 0
-        ):
-            key = _key(event)
-            if not self.generations or key > self.generations[-1][1:]:
-                self.generations.append((now, *key))
+    # The group.
 
-    def _believes(self, event: Assigned | Revoked | Lost | Owned, member: _Member, now: Place) -> None:
-        named = event.resources or ()
-        match event:
-            case Assigned():
-                owned: Resources = (*member.owns, *named)
-            case Owned():
-                owned = named
-            case _:
-                owned = tuple(resource for resource in member.owns if resource not in frozenset(named))
-        if event.generation is not None and isinstance(event, (Assigned, Owned)):
-            self._caught_up(event.member or "", event, now)
-        self._owns(event.member or "", owned, now)
-
-    def _decided(self, event: Sync | Assignment, assignment: Mapping[str, Resources], now: Place) -> None:
-        """The shares of those who don't say themselves what they own."""
-        if self._now(event):
-            for name, member in self.members.items():
-                if not member.believes:
-                    self._owns(name, assignment.get(name, ()), now)
-        for name, share in assignment.items():
-            for resource in share:
-                self._meant[resource] = name
-                self._held(resource, now)
-
-    def _left_behind(self, event: Sync | Synced, now: Place) -> None:
-        """The join phase is over: whoever is known to have been admitted to an older generation only, missed this one."""
-        if self._now(event) and self._admitted == self.generations[-1][1:]:
-            for name, member in self.members.items():
-                if member.admitted is not None and member.admitted < self.generations[-1][1:]:
-                    self._stale(name, True, now)
+    def _current(self) -> tuple[int, int]:
+        return self.generations[-1][1:] if self.generations else (0, -1)
 
     def _now(self, event: Event) -> bool:
-        return bool(self.generations) and _key(event) == self.generations[-1][1:]
+        return bool(self.generations) and _key(event) == self._current()
+
+    def _enter(self, event: Event, now: Place) -> None:
+        if not isinstance(event, (GenerationStarted, Joined, Synced, Assignment, Sync)) or event.generation is None or event.generation < 0:
+            return
+        key = _key(event)
+        if not self.generations or key > self._current():
+            self.generations.append((now, *key))
+            if key not in self._decided_in:
+                for resource in [*self._alone_since]:
+                    self._found(resource, now)
 
     def _started(self, event: GenerationStarted, now: Place) -> None:
         self.protocol = event.protocol or self.protocol
@@ -425,11 +472,65 @@ class _Fold:
             elif not member.believes and self.protocol in EAGER:
                 self._owns(name, (), now)
 
+    def _decided(self, event: Sync | Assignment, assignment: Mapping[str, Resources], now: Place) -> None:
+        """The shares of those of whom nothing else tells what they own. Under a cooperative protocol nobody loses anything by it."""
+        if self._now(event):
+            for name, member in self.members.items():
+                share = assignment.get(name, ())
+                if member.believes or member.ended:
+                    continue
+                if not member.answered:
+                    self._owns(name, share, now)
+                elif self.protocol not in COOPERATIVE:
+                    self._owns(name, (resource for resource in member.owns if resource in share), now)
+        for name, share in assignment.items():
+            for resource in share:
+                self._meant[resource] = name
+                self._held(resource, now)
+
+    def _left_behind(self, event: Sync | Synced, now: Place) -> None:
+        """The join phase is over: whoever is known to have been admitted to an older generation only, missed this one."""
+        if self._now(event) and self._admitted == self._current():
+            for name, member in self.members.items():
+                if member.admitted is not None and member.admitted < self._current():
+                    self._stale(name, True, now)
+
+    def _phase(self, phase: Phase, now: Place) -> None:
+        if not self.phases or self.phases[-1][1] != phase:
+            self.phases.append((now, phase))
+
+    # Members.
+
+    def _asks(self, event: Join, name: str, member: _Member, now: Place) -> None:
+        """A claim tells what a cooperative member believes to own, also where its own log says nothing."""
+        self._asking.add(name)
+        member.claimed = event.owned is not None and self.protocol in COOPERATIVE
+        if member.claimed:
+            self._owns(name, event.owned or (), now)
+
+    def _believes(self, event: Assigned | Revoked | Lost | Owned, name: str, member: _Member, now: Place) -> None:
+        named = event.resources or ()
+        match event:
+            case Assigned():
+                owned: Resources = (*member.owns, *named)
+            case Owned():
+                owned = named
+            case _:
+                owned = tuple(resource for resource in member.owns if resource not in frozenset(named))
+        if event.generation is not None and isinstance(event, (Assigned, Owned)):
+            self._caught_up(name, event, now)
+        self._owns(name, owned, now)
+
     def _let_in(self, name: str, event: Joined | GenerationStarted, now: Place) -> None:
-        """It is in the generation that ``event`` tells of."""
+        """The coordinator lets it into the generation that ``event`` tells of; whoever else had its slot is out."""
         member = self.members[name]
         member.admitted = self._admitted = _key(event)
-        self._seen(member, event, now)
+        member.gone, member.ended = None, False
+        if member.claimed or not member.believes:
+            self._seen(member, event, now)
+        for other, each in self.members.items():
+            if other != name and each.owner == member.owner and each.gone is None and each.admitted is not None:
+                self._gone(other, now)
         self._caught_up(name, event, now)
 
     def _seen(self, member: _Member, event: Event, now: Place) -> None:
@@ -439,19 +540,17 @@ class _Fold:
                 self._shared(resource, now)
 
     def _caught_up(self, name: str, event: Event, now: Place) -> None:
-        self._ended.discard(name)
-        if not self.generations or _key(event) >= self.generations[-1][1:]:
+        member = self.members[name]
+        if member.gone is not None and _key(event) > member.gone:
+            member.gone, member.ended = None, False
+        if member.gone is None and (not self.generations or _key(event) >= self._current()):
             self._stale(name, False, now)
 
     def _gone(self, name: str, now: Place) -> None:
         member = self.members.get(name)
         if member is not None:
-            self._ended.add(name)
+            member.gone = self._current()
             self._stale(name, True, now) if member.believes else self._owns(name, (), now)
-
-    def _phase(self, phase: Phase, now: Place) -> None:
-        if not self.phases or self.phases[-1][1] != phase:
-            self.phases.append((now, phase))
 
     # Bars.
 
@@ -491,7 +590,7 @@ class _Fold:
             holders.add(name)
         if holders:
             self._found(resource, now)
-        else:
+        elif self._current() in self._decided_in:
             self._alone_since.setdefault(resource, now)
         self._shared(resource, now)
 
@@ -502,12 +601,17 @@ class _Fold:
             return
         epoch, newest = max((self.members[each].seen for each in holders), default=(0, -1))
         sharing = self._shared_since[resource][1] if resource in self._shared_since else ()
-        least = {each: (epoch, newest - (self.number[each] in sharing)) for each in holders}
-        lanes = tuple(sorted(self.number[each] for each in holders if self.members[each].seen >= least[each]))
+        current = [each for each in holders if self.members[each].seen >= (epoch, newest - (self.number[each] in sharing))]
+        lanes = tuple(sorted(self.number[each] for each in current if any(self._two(each, other) for other in current)))
         if resource in self._shared_since and self._shared_since[resource][1] != lanes:
             self._apart(resource, now)
         if len(lanes) > 1:
             self._shared_since.setdefault(resource, (now, lanes))
+
+    def _two(self, one: str, other: str) -> bool:
+        """Whether these are two members for sure, and each is told of by the same side: its own log, or the coordinator."""
+        a, b = self.members[one], self.members[other]
+        return a.owner != b.owner and a.believes == b.believes and (a.believes or (a.named and b.named))
 
     def _found(self, resource: str, now: Place) -> None:
         first = self._alone_since.pop(resource, None)

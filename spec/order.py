@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from .events import NONE, Assigned, Event, GenerationStarted, Join, Joined, Lost, Owned, Revoked, Sync, Synced
@@ -22,50 +22,82 @@ Place = int
 
 def in_order(events: Sequence[Event]) -> list[Event]:
     """One group's ``events``, each once, in one order; a constraint that contradicts the others gives way to the clocks."""
+    place = {id(event): number for number, event in enumerate(events)}
+    chains = [[place[id(event)] for event in chain] for chain in _chains(events)]
+    when = _times(events, chains)
+    following = dict(pair for chain in chains for pair in pairwise(chain))
     after: dict[Place, list[Place]] = defaultdict(list)
     awaited = [0] * len(events)
     for first, then in _forced(events):
-        after[first].append(then)
-        awaited[then] += 1
-    ready = [(_time(event), place) for place, event in enumerate(events) if not awaited[place]]
+        after[place[id(first)]].append(place[id(then)])
+        awaited[place[id(then)]] += 1
+    heads = [chain[0] for chain in chains if chain]
+    ready = [(when[head], head) for head in heads if not awaited[head]]
+    blocked = [(when[head], head) for head in heads if awaited[head]]
     heapq.heapify(ready)
-    by_time = iter(sorted((_time(event), place) for place, event in enumerate(events)))
+    heapq.heapify(blocked)
+    head_of, done = set(heads), [False] * len(events)
     order: list[Event] = []
-    done = [False] * len(events)
     while len(order) < len(events):
-        now, place = heapq.heappop(ready) if ready else next(each for each in by_time if not done[each[1]])
-        if done[place]:
+        _, at = heapq.heappop(ready if ready else blocked)
+        if done[at]:
             continue
-        done[place] = True
-        order.append(events[place])
-        for then in after[place]:
+        done[at] = True
+        order.append(events[at])
+        then = following.get(at)
+        if then is not None:
+            head_of.add(then)
+            heapq.heappush(blocked if awaited[then] else ready, (when[then], then))
+        for then in after[at]:
             awaited[then] -= 1
-            if not awaited[then] and not done[then]:
-                ts = events[then].ts
-                heapq.heappush(ready, (now if ts is None else ts, then))
+            if not awaited[then] and then in head_of and not done[then]:
+                heapq.heappush(ready, (when[then], then))
     return order
 
 
-def _time(event: Event) -> int:
-    return -1 if event.ts is None else event.ts
-
-
-def _forced(events: Sequence[Event]) -> Iterator[tuple[Place, Place]]:
-    place = {id(event): number for number, event in enumerate(events)}
+def _chains(events: Sequence[Event]) -> list[list[Event]]:
+    """What one clock saw, in its order: the coordinator's, what coordinators' files without any clock tell, and each member's own. All events."""
     streams: dict[str, list[Event]] = defaultdict(list)
     for event in events:
         if event.observer in ("member", "harness"):
             streams[event.member or event.client or ""].append(event)
-    chains = [requests(events), *map(by_clock, streams.values())]
+    seen = requests(events)
+    clocked = {id(event) for event in seen}
+    rest = [event for event in events if event.observer in ("coordinator", "any") and id(event) not in clocked]
+    return [seen, rest, *map(by_clock, streams.values())]
+
+
+def _times(events: Sequence[Event], chains: Sequence[Sequence[Place]]) -> list[tuple[int, int]]:
+    """Epoch and time by which each event's turn comes: without a time, that of the one before it."""
+    when = [(0, 0)] * len(events)
     for chain in chains:
-        for first, then in pairwise(chain):
-            yield place[id(first)], place[id(then)]
-    for first, then in _between(chains[0], streams):
-        yield place[id(first)], place[id(then)]
-    ordered = {id(event) for event in chains[0]}
-    unclocked = [event for event in events if event.observer in ("coordinator", "any") and id(event) not in ordered]
-    for first, then in (*pairwise(unclocked), *_generations(chains[0], unclocked)):
-        yield place[id(first)], place[id(then)]
+        last = -1
+        for at in chain:
+            ts = events[at].ts
+            last = last if ts is None else ts
+            when[at] = (events[at].epoch, last)
+    return when
+
+
+def _forced(events: Sequence[Event]) -> Iterator[tuple[Event, Event]]:
+    """What comes before what, between chains."""
+    seen, unclocked, *own = _chains(events)
+    yield from _generations(seen, unclocked)
+    yield from _between(seen, own)
+
+
+def _barriers(own: Sequence[Event], began: Mapping[tuple[int, int | None], Event]) -> Iterator[tuple[Event, Event]]:
+    """A generation begins when all who are in it have joined: what a member did before, in older ones, it did before that."""
+    before: Event | None = None
+    for event in own:
+        if event.generation is None or event.generation < 0:
+            continue
+        if before is not None and (before.epoch, before.generation or 0) < (event.epoch, event.generation):
+            start = began.get((event.epoch, event.generation))
+            if start is not None:
+                yield before, start
+        if isinstance(event, (Assigned, Revoked, Lost, Owned)):
+            before = event
 
 
 def _generations(seen: Sequence[Event], unclocked: Sequence[Event]) -> Iterator[tuple[Event, Event]]:
@@ -79,7 +111,7 @@ def _generations(seen: Sequence[Event], unclocked: Sequence[Event]) -> Iterator[
             yield latest[event.epoch, event.generation], event
 
 
-def _between(seen: Sequence[Event], streams: dict[str, list[Event]]) -> Iterator[tuple[Event, Event]]:
+def _between(seen: Sequence[Event], streams: Sequence[Sequence[Event]]) -> Iterator[tuple[Event, Event]]:
     began: dict[tuple[int, int | None], Event] = {}
     answered: dict[tuple[str | None, int, int | None], Event] = {}
     asked: dict[str, Join] = {}
@@ -98,14 +130,15 @@ def _between(seen: Sequence[Event], streams: dict[str, list[Event]]) -> Iterator
                     led[event.member].append(((event.epoch, event.generation), join))
             case _:
                 pass
-    for member, own in streams.items():
+    for own in streams:
+        yield from _barriers(own, began)
         for event in own:
             if not isinstance(event, (Assigned, Revoked, Lost, Owned)) or event.generation is None or event.generation < 0:
                 continue
-            for first in (began.get((event.epoch, event.generation)), answered.get((member, event.epoch, event.generation))):
+            for first in (began.get((event.epoch, event.generation)), answered.get((event.member, event.epoch, event.generation))):
                 if first is not None:
                     yield first, event
-            joins = led[member]
+            joins = led[event.member or ""]
             later = bisect_right(joins, (event.epoch, event.generation), key=lambda each: each[0])
             if later < len(joins):
                 yield event, joins[later][1]

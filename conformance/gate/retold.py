@@ -51,7 +51,8 @@ def _rebalance(finding: Finding, case: Case, answer: AssignmentMap | None) -> It
             rack=member.rack,
         )
     ids = tuple(member.id for member in case.members)
-    yield GenerationStarted(group=group, generation=now, members=ids, leader=ids[0] if ids else None)
+    protocol = "cooperative-sticky" if finding.rule in _WITHHOLDING else None
+    yield GenerationStarted(group=group, generation=now, members=ids, leader=ids[0] if ids else None, protocol=protocol)
     yield from (Joined(group=group, member=member, generation=now, leader=ids[0]) for member in ids)
     if answer is None:
         return

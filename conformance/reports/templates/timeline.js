@@ -75,6 +75,9 @@ function cutResource(text, room, each = 6.3) {
   return name.length <= fits ? name : fits < 3 ? "" : `…${name.slice(name.length - fits + 1)}`;
 }
 
+/** What is too narrow to be drawn each by itself: one path for a row. */
+const thin = (y, buckets, height) => [...buckets].map(each => `M${each * 3},${y} h2.5 v${height} h-2.5 Z`).join("");
+
 class Timeline {
   /** `root` is emptied; `onStep(step)` and `onFinding(index)` tell what was chosen, `onPast(by)` that one wants to go beyond the last or first finding. */
   constructor(root, { onStep = () => {}, onFinding = () => {}, onPast = () => {} } = {}) {
@@ -496,8 +499,7 @@ class Timeline {
       labels.push(svg("text", { class: `onbar${kind}${dim ? " dim" : ""}`, x: Math.max(left, GUTTER) + 4, y: y + 11 }, label));
     }
     for (const { hue, dim, y, buckets } of narrow.values()) {
-      const d = [...buckets].map(each => `M${each * 3},${y} h2.5 v${ROW - 3} h-2.5 Z`).join("");
-      body.append(svg("path", { class: `bar${dim ? " dim" : ""}`, d, fill: hue }));
+      body.append(svg("path", { class: `bar${dim ? " dim" : ""}`, d: thin(y, buckets, ROW - 3), fill: hue }));
     }
     for (const [each, folded] of more) {
       const placed = by.get(each);
@@ -508,15 +510,21 @@ class Timeline {
 
   #nobody(body, placed, x) {
     if (!placed) return;
+    const narrow = new Map();
     for (const [resource, first, last] of this.doc.unowned) {
       const row = placed.rows.get(resource), left = x(this.#at(first)), right = x(this.#at(last));
       if (row === undefined || right < GUTTER || left > x(this.to)) continue;
       const y = placed.top + PAD + row * ROW, wide = right - Math.max(left, GUTTER);
+      if (right - left < 3) {
+        (narrow.get(y) ?? narrow.set(y, new Set()).get(y)).add(Math.floor(left / 3));
+        continue;
+      }
       const bar = body.appendChild(svg("rect", { class: "unowned", x: left, y, width: Math.max(1, right - left), height: ROW - 4, rx: 2 }));
       bar.append(svg("title", {}, `nobody owns ${this.doc.resources[resource]}`));
       const label = cutResource(this.doc.resources[resource], wide - 6);
       if (label) body.append(svg("text", { class: "small", x: Math.max(left, GUTTER) + 4, y: y + 10.5 }, label));
     }
+    for (const [y, buckets] of narrow) body.append(svg("path", { class: "unowned", d: thin(y, buckets, ROW - 4) }));
   }
 
   #twice(body, by, x) {
