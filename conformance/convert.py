@@ -12,14 +12,13 @@ import click
 from ..spec.events import Event
 from ..spec.order import in_order
 from ..spec.trace import encode
-from .assemble import assemble
 from .failed import Failed
 from .readers.files import formats
 from .readers.itf import MAX_FILE
 from .reports import itf
 from .reports.mermaid import diagram
-from .reports.prose import count, line, name, some
-from .validate import captured
+from .reports.prose import name, some
+from .validate import events_and_remarks
 
 
 def trace_text(events: Iterable[Event]) -> str:
@@ -93,12 +92,9 @@ def convert(paths: tuple[str, ...], form: str, group: str | None, format_: str, 
 
 def _events(paths: Sequence[str], format: str) -> list[Event]:
     """What the captures hold; lines that could not be read are told on standard error. Raises `Failed` for a file that can't be read."""
-    found, inputs = captured(paths, format)
-    if unread := [f"{each.path}: {each.problem}" for each in inputs if each.problem is not None]:
+    events, unread, malformed = events_and_remarks(paths, format)
+    if unread:
         raise Failed("\n".join(unread))
-    for each in inputs:
-        if each.malformed:
-            first = each.malformed_at[0]
-            told = f"{each.path}:{first.line}: {first.why}; left out: {count(each.malformed, 'line')} of this file that can't be read"
-            click.echo(line(told), err=True)
-    return list(assemble(found))
+    for remark in malformed:
+        click.echo(remark, err=True)
+    return events

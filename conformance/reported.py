@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar, cast, get_args
@@ -10,6 +12,7 @@ from typing import NoReturn, TypeVar, cast, get_args
 from ..spec.results import Argument, Finding, GroupResult, RuleResult, Severity, Source, Status, Verdict
 from .failed import Failed
 from .reports.json import SCHEMA
+from .reports.prose import line
 
 MOST_BYTES = 256 << 20
 """Of a report that is read back."""
@@ -28,6 +31,8 @@ class Reported:
 
 def report_in(path: str) -> Reported | None:
     """The report in the file ``path``; None if it is something else. Raises `Failed`, naming the field, for a broken one."""
+    if not os.path.isfile(path):
+        return None
     try:
         with open(path, "rb") as stream:
             head = stream.read(4096)
@@ -95,7 +100,7 @@ class _Reader:
         ]
         case, replay = row.get("case"), row.get("replay")
         return Finding(
-            fingerprint=self._text(row, "fingerprint", where),
+            fingerprint=self._fingerprint(row, where),
             rule=self._text(row, "rule", where),
             severity=cast("Severity", severity),
             cluster=self._text(row, "cluster", where),
@@ -114,6 +119,10 @@ class _Reader:
             case=self._row(case, f"{where}.case") if case is not None else None,
             replay=replay if isinstance(replay, str) else None,
         )
+
+    def _fingerprint(self, row: _Row, where: str) -> str:
+        value = self._text(row, "fingerprint", where)
+        return value if re.fullmatch("[0-9a-f]{12}", value) else self._wrong(f"{where}.fingerprint", value)
 
     def _step(self, row: _Row, where: str, evidence: list[Source]) -> Argument:
         at = self._number(row, "evidence", where)
@@ -135,11 +144,11 @@ class _Reader:
 
     def _text(self, row: _Row, name: str, where: str) -> str:
         value = row.get(name)
-        return value if isinstance(value, str) else self._wrong(f"{where}.{name}", value)
+        return value.encode("utf-8", "replace").decode() if isinstance(value, str) else self._wrong(f"{where}.{name}", value)
 
     def _texts(self, row: _Row, name: str, where: str) -> tuple[str, ...]:
         value = self._list(row, name)
-        return tuple(cast("list[str]", value)) if all(isinstance(each, str) for each in value) else self._wrong(f"{where}.{name}", value)
+        return tuple(self._text({name: each}, name, where) for each in value)
 
     def _number(self, row: _Row, name: str, where: str) -> int | None:
         value = row.get(name)
@@ -152,4 +161,4 @@ class _Reader:
             self._wrong(where, value)
 
     def _wrong(self, where: str, value: object) -> NoReturn:
-        raise Failed(f"{self.path}: {where} can't be {value!r:.60} in a report; let kipcheck write it again")
+        raise Failed(f"{self.path}: {where} can't be {line(ascii(value)[:60])} in a report; let kipcheck write it again")

@@ -20,8 +20,9 @@ from .gate.retold import retold
 from .readers.files import formats
 from .reported import Reported, report_in
 from .reports.page import page
+from .reports.prose import count, line, some
 from .timeline import Timeline, timeline
-from .validate import events_of
+from .validate import events_and_remarks
 
 _WORST = {Verdict.VIOLATES: 0, Verdict.UNDETERMINED: 1, Verdict.CONFORMS: 2}
 _SEVEREST = {"error": 0, "warning": 1, "info": 2}
@@ -31,7 +32,9 @@ _SEVEREST = {"error": 0, "warning": 1, "info": 2}
 @click.argument("paths", nargs=-1, required=True, metavar="TRACE|REPORT...")
 @click.option("--group", metavar="NAME", help="Only this group.")
 @click.option("--format", "format_", type=click.Choice(formats()), default="auto", show_default=True, help="What the files hold.")
-@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, writable=True), help="The page to write.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(dir_okay=False, writable=True), help="The page to write; - is standard output."
+)
 def show(paths: tuple[str, ...], group: str | None, format_: str, output: str) -> None:
     """Draw captures, or a JSON report of `validate` or `gate`, as one web page that needs nothing else.
 
@@ -47,25 +50,29 @@ def show(paths: tuple[str, ...], group: str | None, format_: str, output: str) -
             f"{', '.join(paths)}: "
             + (f"no group {group!r}" if drawn else "nothing in them tells of a group; kipcheck validate says what was read")
         )
+    text = page(chosen, CATALOGUE, notes)
+    if output == "-":
+        click.echo(text)
+        return
     try:
-        Path(output).write_text(page(chosen, CATALOGUE, notes), encoding="utf-8")
+        Path(output).write_text(text, encoding="utf-8")
     except OSError as error:
         raise Failed(f"can't write {output}: {error.strerror}") from error
+    steps = sum(len(each.steps) for each in chosen)
+    click.echo(f"{output}: {chosen[0].result.verdict.value}, {count(len(chosen), 'group')}, {count(steps, 'step')}")
     found = [cited.finding for each in chosen for cited in each.findings if cited.finding.severity != "info"]
-    worst = chosen[0].result
-    click.echo(
-        f"{output}: {worst.verdict.value}, {len(chosen):,} group{'' if len(chosen) == 1 else 's'}, {sum(len(each.steps) for each in chosen):,} steps"
-    )
     for finding in found[:5]:
-        click.echo(f"  {output}#{finding.fingerprint}  {finding.rule}")
+        click.echo(f"  {output}#{line(finding.fingerprint)}  {line(finding.rule)}")
+    for note in notes:
+        click.echo(f"note: {line(note)}", err=True)
 
 
 def pictures(paths: Sequence[str], format: str = "auto") -> tuple[list[Timeline], list[str]]:
     """The picture of each group, the worst first, and remarks. Raises `Failed` for what can't be read."""
     reports = [report for path in paths if (report := report_in(path)) is not None]
     if not reports:
-        events = events_of(paths, format)
-        return _drawn(check(events), events), []
+        events, notes = _captured(paths, format)
+        return _drawn(check(events), events), notes
     if len(paths) > 1:
         raise Failed("a report stands alone: show it, or the captures")
     (report,) = reports
@@ -87,15 +94,24 @@ def _rank(picture: Timeline) -> tuple[int, bool, int, int, str]:
     return _WORST[picture.result.verdict], not picture.steps, worst, -len(picture.steps), picture.result.group
 
 
+def _captured(paths: Sequence[str], format: str) -> tuple[list[Event], list[str]]:
+    """The events, and what of the captures could not be read. Raises `Failed` if that is everything."""
+    events, unread, malformed = events_and_remarks(paths, format)
+    if unread and not events:
+        raise Failed("\n".join(unread))
+    return events, [f"not read: {problem}" for problem in unread] + malformed
+
+
 def _reported(report: Reported, format: str) -> tuple[list[Timeline], list[str]]:
-    """From the captures that the report is about, as far as they are there."""
-    there = [path for path in report.inputs if os.path.exists(path)]
-    missing = [path for path in report.inputs if not os.path.exists(path)]
-    events = events_of(there, format) if there else []
-    notes = [
-        f"not here: {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}; the findings are explained, the picture lacks their lines"
-    ]
-    return _drawn(report.groups, events), notes if missing else []
+    """From the captures that the report is about, as far as they are there: files and directories of this machine, nothing else."""
+    there = [path for path in report.inputs if os.path.isfile(path) or os.path.isdir(path)]
+    missing = [path for path in report.inputs if path not in there]
+    events, notes = _captured(there, format) if there else ([], [])
+    if there:
+        notes.append(f"drawn from {some(there, 5)}")
+    if missing:
+        notes.append(f"not here: {some(missing, 5)}; the findings are explained, the picture lacks their lines")
+    return _drawn(report.groups, events), notes
 
 
 def _gated(report: Reported) -> list[Timeline]:

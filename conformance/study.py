@@ -196,16 +196,30 @@ def shrink(paths: tuple[str, ...], rule: str, fingerprint: str | None, format_: 
 @click.argument("paths", nargs=-1, required=True, metavar="TRACE...")
 @click.option("--group", metavar="NAME", help="Which group, where there are several.")
 @click.option("--format", "format_", type=click.Choice(formats()), default="auto", show_default=True, help="What the files hold.")
-def replay(paths: tuple[str, ...], group: str | None, format_: str) -> None:
+@click.option("--against", "reference", type=click.Choice(("model",)), help="Tell where the reference model would have done otherwise.")
+def replay(paths: tuple[str, ...], group: str | None, format_: str, reference: str | None) -> None:
     """Tell a captured trace step by step, with who believes to own what after each, and the findings where they rest on a step.
 
     Steps are in logical time: first what the protocol forces, and only where it forces nothing the clocks of the hosts.
 
-    Exit status: 0 told, 2 usage, no such group, or unreadable input.
+    Against the model: the longest part that the reference coordinator, consumers and assignors do as well, then what was enabled there
+    instead, and what blocked what was captured.
+
+    Exit status: 0 told, or the model does the same; 1 the model would have done otherwise; 2 usage, no such group, or unreadable
+    input; 3 the capture does not tell.
     """
     events = one_group(events_of(paths, format_), group, paths)
     (result,) = check(events)
-    show_replay(timeline(result, events), Console(highlight=False))
+    picture, console = timeline(result, events), Console(highlight=False)
+    if reference is None:
+        show_replay(picture, console)
+        return
+    from .against import against
+    from .reports.against import show_against
+
+    replayed = against(events, picture)
+    show_against(replayed, picture, console)
+    sys.exit(replayed.status)
 
 
 _STATUS = {"harmless": 0, "refuted": 1, "open": 3}

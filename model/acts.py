@@ -232,12 +232,15 @@ _VERBS: Mapping[str, type[Act]] = MappingProxyType({kind.__name__.lower(): kind 
 def line(text: str) -> Line:
     """Read a line of a script; raises ValueError if it is none."""
     said, _, picks = text.partition(" : ")
-    verb, *words = said.split()
+    verb, *words = said.split() or [""]
     kind = _VERBS.get(verb)
     if kind is None or len(words) != len(fields(kind)):
         raise ValueError(f"not a line of a script: {text!r}")
-    values = [_value(str(f.type), word) for f, word in zip(fields(kind), words, strict=True)]
-    return Line(kind(*values), tuple(int(pick) for pick in picks.split()))
+    try:
+        values = [_value(str(f.type), word) for f, word in zip(fields(kind), words, strict=True)]
+        return Line(kind(*values), tuple(int(pick) for pick in picks.split()))
+    except ValueError:
+        raise ValueError(f"not a line of a script: {text!r} needs a whole number where it has none") from None
 
 
 def _value(kind: str, word: str) -> object:

@@ -11,6 +11,7 @@ import heapq
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from .events import NONE, Assigned, Event, GenerationStarted, Join, Joined, Lost, Owned, Revoked, Sync, Synced
@@ -22,6 +23,8 @@ Place = int
 
 def in_order(events: Sequence[Event]) -> list[Event]:
     """One group's ``events``, each once, in one order; a constraint that contradicts the others gives way to the clocks."""
+    met = set[int]()
+    events = [replace(event) if id(event) in met or met.add(id(event)) else event for event in events]
     place = {id(event): number for number, event in enumerate(events)}
     chains = [[place[id(event)] for event in chain] for chain in _chains(events)]
     when = _times(events, chains)

@@ -304,16 +304,20 @@ def lives(events: Sequence[Event], who: Identities | None = None) -> Sequence[Ev
 def _births(seen: Sequence[Event], who: Identities) -> list[int]:
     """Where another life of the group begins."""
     births: list[int] = []
-    present, last = _Present(who), None
+    present = _Present(who)
+    last: tuple[int, int] | None = None
+    listed = frozenset[str]()
     for place, event in enumerate(seen):
         if type(event) not in _SHOW_LIFE:
             continue
-        if present.empty and last is not None and event.epoch == last[0] and _starts_anew(event, last[1]):
+        stored_late = isinstance(event, Assignment) and last == (event.epoch, event.generation) and listed.issuperset(event.members or ())
+        if present.empty and last is not None and event.epoch == last[0] and _starts_anew(event, last[1]) and not stored_late:
             births.append(place)
             last = None
-        present.apply(event)
+        if not stored_late:
+            present.apply(event)
         if isinstance(event, (GenerationStarted, Assignment)) and event.members is not None and event.generation is not None:
-            last = (event.epoch, event.generation)
+            last, listed = (event.epoch, event.generation), frozenset(event.members)
     return births
 
 

@@ -34,6 +34,10 @@ MOST_FINDINGS = 500
 """Findings that one page explains; the others are in the picture only."""
 
 
+LONGEST_NAME, LONGEST_SENTENCE = 300, 4_000
+"""Characters of what the page shows of one; logs have the rest."""
+
+
 def document(picture: Timeline) -> dict[str, object]:
     """What timeline.js draws, but for the words of the steps, as JSON holds it. Columns, for they pack well.
 
@@ -48,11 +52,16 @@ def document(picture: Timeline) -> dict[str, object]:
     short = Names(picture.lanes)
     names = iter(anchors([cited.finding for cited in picture.findings]))
     return {
-        "group": line(picture.result.group),
+        "group": line(picture.result.group)[:LONGEST_NAME],
         "lanes": [
-            {"name": each.name, "member": line(each.member), "note": _note(each.name, each.instance, each.client)} for each in picture.lanes
+            {
+                "name": each.name[:LONGEST_NAME],
+                "member": line(each.member)[:LONGEST_NAME],
+                "note": _note(each.name, each.instance, each.client),
+            }
+            for each in picture.lanes
         ],
-        "resources": [line(resource) for resource in resources],
+        "resources": [line(resource)[:LONGEST_NAME] for resource in resources],
         "steps": {
             "id": [shown.id for shown in picture.steps],
             "lane": [-1 if shown.lane is None else shown.lane for shown in picture.steps],
@@ -128,7 +137,7 @@ def _finding(cited: Cited, anchor: str, short: Names, number: Mapping[str, int],
         "anchor": anchor,
         "rule": finding.rule,
         "severity": finding.severity,
-        "message": clean(short(finding.message)),
+        "message": clean(short(finding.message))[:LONGEST_SENTENCE],
         "epoch": finding.epoch,
         "generation": finding.generation,
         "members": [lane[member] for member in finding.members if member in lane],
@@ -139,7 +148,7 @@ def _finding(cited: Cited, anchor: str, short: Names, number: Mapping[str, int],
 
 def _text(shown: Shown, short: Names) -> list[object]:
     sources = dict.fromkeys(event.src for event in shown.step.sightings if event.src is not None)
-    return [short(shown.step.says), [[place(source), clean(source.text)] for source in sources]]
+    return [short(shown.step.says)[:LONGEST_SENTENCE], [[place(source), clean(source.text)] for source in sources]]
 
 
 def _blobs(id: str, picture: Timeline) -> Iterator[tuple[str, str]]:
@@ -163,7 +172,7 @@ def _entry(id: str, picture: Timeline) -> dict[str, object]:
     found = [cited.finding for cited in picture.findings]
     return {
         "id": id,
-        "name": name(picture.result.cluster, picture.result.group),
+        "name": name(picture.result.cluster, picture.result.group)[:LONGEST_NAME],
         "verdict": picture.result.verdict.value,
         "each": PART,
         "anchors": list(anchors(found)),
@@ -191,7 +200,7 @@ def _group(picture: Timeline) -> _Group:
         if said.status is Status.UNKNOWN:
             unknown.setdefault(said.why or "not captured", []).append(rule)
     return _Group(
-        name=name(result.cluster, result.group),
+        name=name(result.cluster, result.group)[:LONGEST_NAME],
         verdict=result.verdict.value,
         tally=tally(Counter(cited.finding.severity for cited in picture.findings)),
         checked=sum(said.status is not Status.UNKNOWN for said in result.rules.values()),
@@ -205,12 +214,13 @@ def _group(picture: Timeline) -> _Group:
 def _cards(picture: Timeline, rules: Mapping[str, Rule]) -> Iterator[Card]:
     short, found = Names(picture.lanes), [cited.finding for cited in picture.findings]
     for anchor, finding in zip(anchors(found), found, strict=True):
-        yield Card(anchor, name(finding.cluster, finding.group), _shortened(finding, short), rules.get(finding.rule))
+        yield Card(anchor, name(finding.cluster, finding.group)[:LONGEST_NAME], _shortened(finding, short), rules.get(finding.rule))
 
 
 def _shortened(finding: Finding, short: Names) -> Finding:
-    argument = tuple(replace(step, says=short(step.says)) for step in finding.argument)
-    return replace(finding, message=short(finding.message), argument=argument)
+    argument = tuple(replace(step, says=short(step.says)[:LONGEST_SENTENCE]) for step in finding.argument)
+    cut = {name: tuple(each[:LONGEST_NAME] for each in getattr(finding, name)) for name in ("members", "resources")}
+    return replace(finding, message=short(finding.message)[:LONGEST_SENTENCE], argument=argument, **cut)
 
 
 def _template(file: str) -> str:

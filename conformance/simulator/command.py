@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import webbrowser
 from pathlib import Path
 
@@ -50,6 +51,7 @@ def simulate(scenario: str | None, mutate: str | None, file: str | None, port: i
         click.echo(f"simulator: {server.address}\nCtrl-C ends it.")
         if not no_browser:
             webbrowser.open(server.address)
+        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
         try:
             server.serve_forever()
         except KeyboardInterrupt:

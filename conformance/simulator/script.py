@@ -180,7 +180,7 @@ def _names(texts: Sequence[str], what: str, most: int) -> tuple[str, ...]:
 
 
 def _number(text: str, what: str, least: int, most: int) -> int:
-    if not re.fullmatch(r"\d{1,9}", text) or not least <= int(text) <= most:
+    if not re.fullmatch("[0-9]{1,9}", text) or not least <= int(text) <= most:
         raise ValueError(f"{what} must be a whole number from {least:,} to {most:,}, not {text[:LONGEST_NAME]!r}")
     return int(text)
 

@@ -84,7 +84,8 @@ def _mutate(now: Session, body: Mapping[str, object]) -> Session:
     return session.mutate(now, known(mutation, REFERENCE, "mutation") if mutation else None)
 
 
-def _begin(_: Session, body: Mapping[str, object]) -> Session:
+def _begin(body: Mapping[str, object]) -> Session:
+    """Another run; it may take seconds to find, so nobody waits for it."""
     match list(body):
         case ["preset"]:
             return PRESETS[known(_text(body, "preset"), PRESETS, "preset")].begin()
@@ -98,7 +99,7 @@ def _begin(_: Session, body: Mapping[str, object]) -> Session:
             raise ValueError("begin with a preset, a scenario, a counterexample or a script")
 
 
-_POSTS: Mapping[str, Callable[[Session, Mapping[str, object]], Session]] = {"do": _do, "go": _go, "mutate": _mutate, "begin": _begin}
+_POSTS: Mapping[str, Callable[[Session, Mapping[str, object]], Session]] = {"do": _do, "go": _go, "mutate": _mutate}
 
 
 class _Get(Protocol):
@@ -160,14 +161,14 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             name = self._asked()
             body = self._body()
-            if name not in _POSTS:
+            if name not in _POSTS and name != "begin":
                 raise Refused(HTTPStatus.NOT_FOUND, "there is no such command")
-            with self.server.turn:
-                try:
-                    self.server.session = _POSTS[name](self.server.session, body)
-                except ValueError as error:
-                    raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
-                now = self.server.session
+            try:
+                begun = _begin(body) if name == "begin" else None
+                with self.server.turn:
+                    self.server.session = now = begun if begun is not None else _POSTS[name](self.server.session, body)
+            except ValueError as error:
+                raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
             self._answer(HTTPStatus.OK, "application/json", json.dumps(view(now)))
         except Refused as refused:
             self._refuse(refused)
@@ -188,7 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get_content_type() != "application/json":
             raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a command is JSON")
         length = self.headers.get("Content-Length", "")
-        if not re.fullmatch(r"\d{1,9}", length):
+        if not re.fullmatch("[0-9]{1,9}", length):
             raise Refused(HTTPStatus.LENGTH_REQUIRED, "a command has a length")
         if int(length) > LONGEST_BODY:
             raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a command is at most {LONGEST_BODY:,} bytes long")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
 import re
 from hashlib import sha256
 from pathlib import Path
@@ -76,7 +77,7 @@ def test_a_report_is_shown_from_its_captures(tmp_path: Path) -> None:
     CliRunner().invoke(cli, ["validate", str(LATE), "--report", f"json={report}"])
     ((from_report,), notes) = pictures([str(report)])
     ((from_captures,), _) = pictures([str(LATE)])
-    assert notes == []
+    assert [note.split(" ")[0] for note in notes] == ["drawn"]
     assert from_report.steps == from_captures.steps
     assert [cited.places for cited in from_report.findings] == [cited.places for cited in from_captures.findings]
     assert [cited.finding for cited in from_report.findings] == [cited.finding for cited in from_captures.findings]
@@ -99,7 +100,7 @@ def test_a_report_without_its_captures_still_explains(tmp_path: Path) -> None:
         (lambda report: report["findings"][0]["argument"][0].update(evidence=99), "findings[0].argument[0].evidence can't be 99"),
         (lambda report: report["groups"][0].update(verdict=7), "groups[0].verdict can't be 7"),
         (lambda report: report.update(groups={}), "groups can't be {}"),
-        (lambda report: report["findings"][0].update(members=[1]), "findings[0].members can't be [1]"),
+        (lambda report: report["findings"][0].update(members=[1]), "findings[0].members can't be 1"),
     ],
 )
 def test_a_broken_report_is_named_with_the_field(change: object, problem: str, tmp_path: Path) -> None:
@@ -147,3 +148,53 @@ def test_the_page_of_a_shrunk_trace_has_the_same_fingerprint(tmp_path: Path) -> 
     doc = unpacked(shown(tmp_path, small), "group-0")
     assert isinstance(doc, dict)
     assert doc["findings"][0]["anchor"] == "39ff3ff5caa2"
+
+
+def a_report(tmp_path: Path, **changes: object) -> Path:
+    report = tmp_path / "report.json"
+    CliRunner().invoke(cli, ["validate", str(EXAMPLE), "--report", f"json={report}"])
+    value = json.loads(report.read_text())
+    value["findings"][0].update({key: change for key, change in changes.items() if key != "inputs"})
+    if "inputs" in changes:
+        value["inputs"] = changes["inputs"]
+    report.write_text(json.dumps(value))
+    return report
+
+
+def test_what_a_report_says_can_not_harm_the_terminal_or_the_page(tmp_path: Path) -> None:
+    told = run(a_report(tmp_path, message="x\ud800", rule="\x1b]0;pwned\x07"), "-o", tmp_path / "page.html")
+    assert told.exit_code == 0
+    assert "\x1b" not in told.output
+    assert "\x1b" not in (tmp_path / "page.html").read_text()
+    assert run(a_report(tmp_path, fingerprint="../../x"), "-o", tmp_path / "page.html").exit_code == 2
+
+
+def test_a_report_leads_to_files_only(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (str(tmp_path / "pipe"), "/dev/zero", "http://127.0.0.1:9/x.jsonl"):
+        told = run(a_report(tmp_path, inputs=[{"path": path}]), "-o", tmp_path / "page.html")
+        assert told.exit_code == 0
+        assert f"not here: {path}" in told.output
+
+
+def test_lines_and_files_that_can_not_be_read_are_told(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text(EXAMPLE.read_text() + "{}\n" * 5)
+    (tmp_path / "gone.log").symlink_to(tmp_path / "nowhere.log")
+    told = run(trace, tmp_path / "gone.log", "-o", tmp_path / "page.html")
+    assert told.exit_code == 0
+    assert "left out: 5 lines of this file that can't be read" in told.output
+    assert "not read: " in told.output
+    assert "left out: 5 lines" in (tmp_path / "page.html").read_text()
+
+
+def test_endless_names_are_cut(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    long = "x" * 1_000_000
+    rows = [{"kind": "assigned", "group": long, "member": f"{long}{n}", "generation": 1, "resources": [f"{long}-{n}"]} for n in range(3)]
+    trace.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert len(shown(tmp_path, trace)) < 200_000
+
+
+def test_a_page_may_go_to_standard_output() -> None:
+    assert "<!doctype html>" in run(EXAMPLE, "-o", "-").output

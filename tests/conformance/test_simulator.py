@@ -228,7 +228,7 @@ class TestScript:
             ("start", "not a line of a script"),
             ("resize t 1000", "whole number from 0 to 100"),
             ("resize t -1", "whole number"),
-            ("resize t many", "invalid literal"),
+            ("resize t many", "needs a whole number"),
             ("resize <script> 3", "no name of a topic"),
             ("subscribe c1 a,<b>", "no name of a topic"),
             ("add c1", "not a line"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kipcheck.spec import RULES, check
 from kipcheck.spec.coordinator import Coordinator
-from kipcheck.spec.events import Event, Source
+from kipcheck.spec.events import Assignment, Event, GenerationStarted, Leave, MemberInfo, Rebalance, Source
 from kipcheck.spec.rounds import Round, distinct, identities, lives, requests, rounds
 
 from ..strategies import events as any_event
@@ -164,6 +164,17 @@ class TestLives:
         trace = self.reborn().own("assigned", 1, "c1", 0).own("assigned", 1, "d1", 0).own("assigned", 1, "who", 0)
         assert [(e.member, e.epoch) for e in lives(trace.events()) if e.kind == "assigned"] == [("c1", 0), ("d1", 1)]
         assert broken(trace) == []
+
+    def test_a_record_stored_after_its_members_left_begins_no_life(self) -> None:
+        events: list[Event] = [
+            GenerationStarted(group="g", generation=5, members=("w1",), ts=1),
+            Leave(group="g", member="w1", ts=2),
+            Rebalance(group="g", generation=5, ts=3),
+            Assignment(group="g", generation=5, members={"w1": MemberInfo()}, assignment={"w1": ("x",)}, ts=4),
+            GenerationStarted(group="g", generation=6, members=(), ts=5),
+            GenerationStarted(group="g", generation=1, members=("w2",), ts=6),
+        ]
+        assert [event.epoch for event in lives(events)] == [0, 0, 0, 0, 0, 1]
 
     def test_an_id_of_two_lives_tells_neither(self) -> None:
         trace = Trace().stored(1, {"c1": p(0)}).stored(2, {}).stored(1, {"c1": p(1)}).own("owned", 1, "c1", 0)
