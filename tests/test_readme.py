@@ -19,7 +19,9 @@ def printed(command: str) -> list[str]:
     return [line.rstrip() for line in result.output.splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize("command", [r"\$ (kipcheck validate traces/\S+)", r"\$ (kipcheck explore --popular \S+)", r"\$ (kipcheck replay \S+ --against model)"])
+@pytest.mark.parametrize(
+    "command", [r"\$ (kipcheck validate traces/\S+)", r"\$ (kipcheck explore --popular \S+)", r"\$ (kipcheck replay \S+ --against model)"]
+)
 def test_the_examples_are_the_real_output(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "100")

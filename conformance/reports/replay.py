@@ -32,10 +32,10 @@ def show_replay(picture: Timeline, console: Console) -> None:
     owned = Owners()
     start = next((shown.step.event.ts for shown in picture.steps if shown.step.event.ts is not None), None)
     for place, shown in enumerate(picture.steps):
-        event, before = shown.step.event, owned.by_member()
-        owned.apply(event)
+        event = shown.step.event
+        changed = owned.apply(event)
         grid.add_row(Text(str(place + 1), "dim"), Text(_time(event, start), "dim"), short(shown.step.says))
-        if owned.by_member() != before:
+        if changed:
             grid.add_row("", "", _state(owned, short))
         for finding, says in cited.get(place, ()):
             grid.add_row("", "", Text(f"^ {SEVERITY[finding.severity]} {finding.rule}: {line(short(says))}", _STYLE[finding.severity]))

@@ -72,7 +72,7 @@ def steps(events: Sequence[Event], cited: Set[Source] = frozenset()) -> list[Ste
             said = (event.epoch, event.generation, event.resources, event.error)
             sentence = None if committed.get(event.member) == said else sentence
             committed[event.member] = said
-        if isinstance(event, Owned) and frozenset(event.resources or ()) != frozenset(owned.by_member().get(event.member or "", ())):
+        if isinstance(event, Owned) and frozenset(event.resources or ()) != owned.of(event.member or ""):
             sentence = _by_the_way(event)
         owned.apply(event)
         if event.observer == "member" and isinstance(event, _Conversation) and (event.kind, event.member) in answered:
@@ -129,9 +129,12 @@ class Owners:
     def __init__(self) -> None:
         self._owned: dict[str, dict[str, None]] = {}
 
-    def apply(self, event: Event) -> None:
-        """The next event."""
-        mine = self._owned.setdefault(event.member, {}) if event.member else {}
+    def apply(self, event: Event) -> bool:
+        """The next event; whether it changes who owns what."""
+        if not event.member:
+            return False
+        new, before = event.member not in self._owned, self._owned.get(event.member, {})
+        mine = self._owned[event.member] = dict(before)
         match event:
             case Assigned():
                 mine.update(dict.fromkeys(event.resources or ()))
@@ -142,9 +145,15 @@ class Owners:
                 for resource in event.resources or ():
                     mine.pop(resource, None)
             case Closed() | Crashed():
-                self._owned.pop(event.member or "", None)
+                del self._owned[event.member]
+                return True
             case _:
                 pass
+        return new or mine != before
+
+    def of(self, member: str) -> Set[str]:
+        """What one member owns."""
+        return self._owned.get(member, {}).keys()
 
     def by_member(self) -> dict[str, tuple[str, ...]]:
         """What each member that was heard of owns."""

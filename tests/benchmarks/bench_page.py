@@ -14,15 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 
 from kipcheck.conformance.reports.page import page
 from kipcheck.conformance.timeline import timeline
 from kipcheck.spec.catalogue import CATALOGUE
 from kipcheck.spec.check import check_group
 from kipcheck.spec.events import Assigned, Event, GenerationStarted, Join, Joined, Rebalance, Revoked, Source, Sync, Synced
-from tests.browser.conftest import FLAGS, Browser, program
+from tests.browser.conftest import Browser, started
 
 MEMBERS, PARTITIONS, MOVES = 30, 300, 3
 ACTS = {
@@ -88,13 +86,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=190_000)
     wanted = parser.parse_args().events
-    options = webdriver.ChromeOptions()
-    options.binary_location = program("chromium", "chromium-browser", "google-chrome")
-    for flag in FLAGS:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     taken: dict[int, dict[str, tuple[float, float]]] = {}
-    with tempfile.TemporaryDirectory() as folder, webdriver.Chrome(options=options, service=Service(program("chromedriver"))) as driver:
+    with tempfile.TemporaryDirectory() as folder, started() as driver:
         browser = Browser(driver)
         for size in (2_000, wanted):
             events = list(churning(size))

@@ -5,26 +5,18 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
-
 from kipcheck.conformance.reports.page import page
 from kipcheck.conformance.show import pictures
 from kipcheck.spec.catalogue import CATALOGUE
 
-from .conftest import FLAGS, Browser, program
+from .conftest import Browser, started
 
 HERE = Path(__file__).parent
 TRACE = Path("traces/kafka-4.3.1/static-late-claim")
 
 
 def main() -> None:
-    options = webdriver.ChromeOptions()
-    options.binary_location = program("chromium", "chromium-browser", "google-chrome")
-    for flag in (*FLAGS, "--hide-scrollbars"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    with tempfile.TemporaryDirectory() as folder, webdriver.Chrome(options=options, service=Service(program("chromedriver"))) as driver:
+    with tempfile.TemporaryDirectory() as folder, started("--hide-scrollbars") as driver:
         driver.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride", {"width": 1180, "height": 428, "deviceScaleFactor": 1, "mobile": False}
         )
