@@ -407,6 +407,7 @@ class _Fold:
                 self._asking.discard(name)
                 member.claimed = False
             case Synced(error="NONE") if member is not None:
+                member.claimed = False
                 self._caught_up(name, event, now)
                 if event.resources is not None and not member.believes and not member.ended:
                     self._owns(name, event.resources, now)
@@ -504,9 +505,9 @@ class _Fold:
     def _asks(self, event: Join, name: str, member: _Member, now: Place) -> None:
         """A claim tells what a cooperative member believes to own, also where its own log says nothing."""
         self._asking.add(name)
-        member.claimed = event.owned is not None and self.protocol in COOPERATIVE
-        if member.claimed:
-            self._owns(name, event.owned or (), now)
+        if event.owned is not None and self.protocol in COOPERATIVE:
+            member.claimed = True
+            self._owns(name, event.owned, now)
 
     def _believes(self, event: Assigned | Revoked | Lost | Owned, name: str, member: _Member, now: Place) -> None:
         named = event.resources or ()

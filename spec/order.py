@@ -17,6 +17,7 @@ from itertools import pairwise
 from .events import NONE, Assigned, Event, GenerationStarted, Join, Joined, Lost, Owned, Revoked, Sync, Synced
 from .rounds import by_clock, requests
 
+_BELIEFS = (Assigned, Revoked, Lost, Owned)
 Place = int
 """Of an event in the sequence as it was given."""
 
@@ -99,7 +100,7 @@ def _barriers(own: Sequence[Event], began: Mapping[tuple[int, int | None], Event
             start = began.get((event.epoch, event.generation))
             if start is not None:
                 yield before, start
-        if isinstance(event, (Assigned, Revoked, Lost, Owned)):
+        if isinstance(event, _BELIEFS):
             before = event
 
 
@@ -136,11 +137,16 @@ def _between(seen: Sequence[Event], streams: Sequence[Sequence[Event]]) -> Itera
     for own in streams:
         yield from _barriers(own, began)
         for event in own:
-            if not isinstance(event, (Assigned, Revoked, Lost, Owned)) or event.generation is None or event.generation < 0:
+            if not isinstance(event, (Joined, Synced, *_BELIEFS)) or event.generation is None or event.generation < 0:
                 continue
-            for first in (began.get((event.epoch, event.generation)), answered.get((event.member, event.epoch, event.generation))):
-                if first is not None:
-                    yield first, event
+            start = began.get((event.epoch, event.generation))
+            if start is not None:
+                yield start, event
+            if not isinstance(event, _BELIEFS):
+                continue
+            answer = answered.get((event.member, event.epoch, event.generation))
+            if answer is not None:
+                yield answer, event
             joins = led[event.member or ""]
             later = bisect_right(joins, (event.epoch, event.generation), key=lambda each: each[0])
             if later < len(joins):
