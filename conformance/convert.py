@@ -17,8 +17,8 @@ from .readers.files import formats
 from .readers.itf import MAX_FILE
 from .reports import itf
 from .reports.mermaid import diagram
-from .reports.prose import name, some
-from .validate import events_and_remarks
+from .reports.prose import malformed, name, some, unread
+from .validate import events_and_inputs
 
 
 def trace_text(events: Iterable[Event]) -> str:
@@ -92,9 +92,9 @@ def convert(paths: tuple[str, ...], form: str, group: str | None, format_: str, 
 
 def _events(paths: Sequence[str], format: str) -> list[Event]:
     """What the captures hold; lines that could not be read are told on standard error. Raises `Failed` for a file that can't be read."""
-    events, unread, malformed = events_and_remarks(paths, format)
-    if unread:
-        raise Failed("\n".join(unread))
-    for remark in malformed:
+    events, inputs = events_and_inputs(paths, format)
+    if problems := unread(inputs):
+        raise Failed("\n".join(problems))
+    for remark in malformed(inputs):
         click.echo(remark, err=True)
     return events

@@ -20,9 +20,9 @@ from .gate.retold import retold
 from .readers.files import formats
 from .reported import Reported, report_in
 from .reports.page import page
-from .reports.prose import count, line, some
+from .reports.prose import count, line, malformed, some, unread
 from .timeline import Timeline, timeline
-from .validate import events_and_remarks
+from .validate import events_and_inputs
 
 _WORST = {Verdict.VIOLATES: 0, Verdict.UNDETERMINED: 1, Verdict.CONFORMS: 2}
 _SEVEREST = {"error": 0, "warning": 1, "info": 2}
@@ -96,10 +96,11 @@ def _rank(picture: Timeline) -> tuple[int, bool, int, int, str]:
 
 def _captured(paths: Sequence[str], format: str) -> tuple[list[Event], list[str]]:
     """The events, and what of the captures could not be read. Raises `Failed` if that is everything."""
-    events, unread, malformed = events_and_remarks(paths, format)
-    if unread and not events:
-        raise Failed("\n".join(unread))
-    return events, [f"not read: {problem}" for problem in unread] + malformed
+    events, inputs = events_and_inputs(paths, format)
+    problems = unread(inputs)
+    if problems and not events:
+        raise Failed("\n".join(problems))
+    return events, [f"not read: {problem}" for problem in problems] + malformed(inputs)
 
 
 def _reported(report: Reported, format: str) -> tuple[list[Timeline], list[str]]:

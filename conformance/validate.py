@@ -22,7 +22,6 @@ from .readers.files import Ledger, read
 from .readers.paths import expand
 from .readers.streams import SUFFIXES, bytes_to_read
 from .report import Input, MalformedLine, Report
-from .reports.prose import count, line
 from .waivers import Waiver, apply
 
 NATIVE_FORMATS = frozenset({"native", "parquet", "itf"})
@@ -108,23 +107,16 @@ def captured(paths: Sequence[str], format: str = "auto") -> tuple[Sequence[Captu
 
 def events_of(paths: Sequence[str], format: str = "auto") -> list[Event]:
     """The events of captures, epochs aligned. Raises `Failed` if one of them can't be read, else as `captured`."""
-    events, unread, _ = events_and_remarks(paths, format)
-    if unread:
+    events, inputs = events_and_inputs(paths, format)
+    if unread := [f"{each.path}: {each.problem}" for each in inputs if each.problem is not None]:
         raise Failed("\n".join(unread))
     return events
 
 
-def events_and_remarks(paths: Sequence[str], format: str = "auto") -> tuple[list[Event], list[str], list[str]]:
-    """The events of captures, epochs aligned; what could not be read, and which lines are malformed."""
+def events_and_inputs(paths: Sequence[str], format: str = "auto") -> tuple[list[Event], tuple[Input, ...]]:
+    """The events of those captures that can be read, epochs aligned, and the ledger of each."""
     found, inputs = captured(paths, format)
-    unread = [f"{line(each.path)}: {line(each.problem)}" for each in inputs if each.problem is not None]
-    malformed = [
-        f"{line(each.path)}:{each.malformed_at[0].line}: {line(each.malformed_at[0].why)}; "
-        f"left out: {count(each.malformed, 'line')} of this file that can't be read"
-        for each in inputs
-        if each.malformed
-    ]
-    return list(assemble(found)), unread, malformed
+    return list(assemble(found)), inputs
 
 
 def _engine(paths: Sequence[str], master: str | None) -> tuple[Engine, str]:

@@ -9,7 +9,7 @@ from typing import cast, get_args
 
 from ...spec.assignors.case import InputClass
 from ...spec.results import Finding, GroupResult, Metrics, Severity, Source, Status, Verdict
-from ..report import Compared, Measured, Report
+from ..report import Compared, Input, Measured, Report
 
 _NOT_FOR_SHOW = (
     *range(0x09),
@@ -94,6 +94,21 @@ def name(cluster: str, group: str) -> str:
 def place(source: Source) -> str:
     """Where a line stands: ``broker.log:120``, or the file alone where there are no lines."""
     return line(f"{source.file}:{source.line}" if source.line else source.file)
+
+
+def unread(inputs: Iterable[Input]) -> list[str]:
+    """Each input that could not be read, and why."""
+    return [f"{line(each.path)}: {line(each.problem)}" for each in inputs if each.problem is not None]
+
+
+def malformed(inputs: Iterable[Input]) -> list[str]:
+    """Each input with malformed lines: the first of them, and how many are left out."""
+    return [
+        f"{line(each.path)}:{each.malformed_at[0].line}: {line(each.malformed_at[0].why)}; "
+        f"left out: {count(each.malformed, 'line')} of this file that can't be read"
+        for each in inputs
+        if each.malformed
+    ]
 
 
 def moment(finding: Finding) -> str:
