@@ -133,23 +133,22 @@ class Owners:
         """The next event; whether it changes who owns what."""
         if not event.member:
             return False
-        new, before = event.member not in self._owned, self._owned.get(event.member, {})
-        mine = self._owned[event.member] = dict(before)
+        before, named = self._owned.get(event.member), dict.fromkeys(event.resources or ())
         match event:
             case Assigned():
-                mine.update(dict.fromkeys(event.resources or ()))
+                after = {**(before or {}), **named}
             case Owned():
-                mine.clear()
-                mine.update(dict.fromkeys(event.resources or ()))
+                after = named
             case Revoked() | Lost():
-                for resource in event.resources or ():
-                    mine.pop(resource, None)
+                after = {resource: None for resource in before or {} if resource not in named}
             case Closed() | Crashed():
-                del self._owned[event.member]
-                return True
+                self._owned.pop(event.member, None)
+                return before is not None
             case _:
-                pass
-        return new or mine != before
+                self._owned.setdefault(event.member, {})
+                return before is None
+        self._owned[event.member] = after
+        return after != before
 
     def of(self, member: str) -> Set[str]:
         """What one member owns."""
