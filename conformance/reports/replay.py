@@ -34,7 +34,7 @@ def show_replay(picture: Timeline, console: Console) -> None:
     for place, shown in enumerate(picture.steps):
         event = shown.step.event
         changed = owned.apply(event)
-        grid.add_row(Text(str(place + 1), "dim"), Text(_time(event, start), "dim"), short(shown.step.says))
+        grid.add_row(Text(str(place + 1), "dim"), Text(_time(event, start), "dim"), Text(short(shown.step.says)))
         if changed:
             grid.add_row("", "", _state(owned, short))
         for finding, says in cited.get(place, ()):

@@ -86,3 +86,14 @@ def test_owners_follow_what_members_say() -> None:
     assert owned.by_resource() == {"t-2": ["b"], "t-3": ["b"]}
     owned.apply(Closed(group="g", member="b"))
     assert owned.by_member() == {"a": ()}
+
+
+def test_names_are_no_markup(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    rows = [{"kind": "assigned", "group": "[/b]g", "member": "[/red]m[link=x]", "generation": 1, "resources": ["[bold]t-0"]}]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    for arguments in ((), ("--against", "model")):
+        told = run(str(path), *arguments)
+        assert told.exit_code in (0, 3)
+        assert "[/b]g" in told.output
+    assert "[/red]m[link=x] takes [bold]t-0" in run(str(path)).output
