@@ -225,3 +225,14 @@ def test_groups_and_clusters_are_told_apart() -> None:
         Assignment(group="g", cluster="east", generation=1, assignment={"a": ("t-0",)}, members={"a": SUBSCRIBED}),
     ]
     assert Counter(case.id for case in inputs_in(events).cases) == {"g/0.1": 1, "east/g/0.1": 1}
+
+
+@pytest.mark.parametrize(("protocol", "owned"), [("cooperative-sticky", ()), ("range", ("t-0",)), (None, ("t-0",))])
+def test_eager_members_of_a_cooperative_generation_own_nothing(protocol: str | None, owned: tuple[str, ...]) -> None:
+    """The end of a rolling upgrade: both assignors are still offered, so members gave everything up before they joined."""
+    info = MemberInfo(None, None, ("t",), ())
+    events = [
+        Assignment(group="g", generation=1, assignment={"a": ("t-0",)}, members={"a": info}, protocol="range"),
+        Assignment(group="g", generation=2, assignment={"a": ("t-0",)}, members={"a": info}, protocol=protocol),
+    ]
+    assert inputs_in(events).cases[-1].members[0].owned == owned

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from ....spec.assignors.case import ABSENT, Case, Member
 from ....spec.events import NONE, Assignment, Event, GenerationStarted, Join, Joined, MemberInfo, Resources, Sync, Synced, Topics
+from ....spec.rounds import COOPERATIVE
 from ...assemble import assemble
 from ...report import Input
 from ...validate import captured
@@ -94,6 +95,7 @@ class _Generation:
     said: defaultdict[str, list[MemberInfo]] = field(default_factory=lambda: defaultdict[str, list[MemberInfo]](list))
     shares: dict[str, Resources] = field(default_factory=dict[str, Resources])
     new: set[str] = field(default_factory=set[str])
+    protocol: str | None = None
 
     @property
     def members(self) -> frozenset[str]:
@@ -125,6 +127,8 @@ class _Group:
         if event.generation is None or event.generation < 0:
             return
         generation = self.generations[event.epoch, event.generation]
+        if isinstance(event, (Joined, GenerationStarted, Assignment)):
+            generation.protocol = event.protocol or generation.protocol
         match event:
             case Joined(error=error, member=str(member)) if error == NONE:
                 joins = [join for place in _places(event) if (join := self._asked.pop(place, None)) is not None]
@@ -161,7 +165,7 @@ class _Group:
                 former.clear()
             if generation.members:
                 known = number == 1 or (before is not None and before.whole)
-                members = _members(generation, reports_claims, former if known else None)
+                members = _members(generation, reports_claims or generation.protocol in COOPERATIVE, former if known else None)
                 yield (epoch, number), "Connect workers" if connect else members
             former.update({member: (share, number) for member, share in generation.shares.items()})
 
@@ -184,7 +188,8 @@ class _Group:
 def _members(generation: _Generation, reports_claims: bool, former: _Claims | None) -> tuple[Member, ...] | str:
     """The members as the leader saw them, or why that is not known; ``former`` is None where it was not seen.
 
-    In a group where nobody ever reports what it owns, members are eager and remember what they were last given.
+    In a group where nobody ever reports what it owns, members are eager and remember what they were last given; unless its protocol is
+    cooperative, as at the end of a rolling upgrade: then eager members report that they own nothing.
     """
     members: list[Member] = []
     for id_ in sorted(generation.members):
