@@ -136,7 +136,7 @@ def timeline(result: GroupResult, events: Sequence[Event]) -> Timeline:
         Cited(finding, tuple(rests.get(step.evidence) if step.evidence else None for step in finding.argument))
         for finding in result.findings
     )
-    twice = [*fold.twice, *_found_shared(cited, fold.twice, number)]
+    twice = _joined([*fold.twice, *_found_shared(cited, fold.twice, number)])
     return Timeline(
         result=result,
         lanes=lanes,
@@ -156,18 +156,33 @@ _TWO_OWNERS = frozenset({"exclusive-assignment", "exclusive-ownership", "revoke-
 def _found_shared(findings: Iterable[Cited], known: Sequence[Span], number: Mapping[str, int]) -> Iterator[Span]:
     """What a finding proves to have had two owners, where what members own step by step does not show it.
 
-    Its argument says first who owned it, then who got it too, and last, if that was captured, who gave it up.
+    Its argument says who owned it and who got it too; of `revoke-before-reassign` then, if that was captured, who gave it up.
     """
     for cited in findings:
-        finding, places = cited.finding, [place for place in cited.places[:3] if place is not None]
+        finding = cited.finding
+        got = 2 if finding.rule == "revoke-before-reassign" else len(cited.places)
+        places = [place for place in cited.places[:got] if place is not None]
         lanes = tuple(sorted(number[member] for member in finding.members if member in number))
         if finding.rule not in _TWO_OWNERS or finding.severity != "error" or not places or len(lanes) < 2:
             continue
-        first = max(places[:2])
-        last = max(max(places), first + 1)
+        first = max(places)
+        last = max((first + 1, *(place for place in cited.places[got:] if place is not None)))
         for resource in finding.resources:
-            if not any(span.resource == resource and span.first <= last and first <= span.last for span in known):
-                yield Span(resource, first, last, lanes)
+            near = [span for span in known if span.resource == resource and span.first <= last and first <= span.last]
+            until = min((span.first for span in near), default=last)
+            if first < until:
+                yield Span(resource, first, until, lanes)
+
+
+def _joined(spans: Iterable[Span]) -> list[Span]:
+    """Spans of one resource and the same lanes that meet are one."""
+    joined: list[Span] = []
+    for span in sorted(spans, key=lambda each: (each.resource, each.lanes, each.first)):
+        if joined and (joined[-1].resource, joined[-1].lanes, joined[-1].last) == (span.resource, span.lanes, span.first):
+            joined[-1] = Span(span.resource, joined[-1].first, span.last, span.lanes)
+        else:
+            joined.append(span)
+    return joined
 
 
 def _without(unowned: Iterable[Span], twice: Sequence[Span]) -> Iterator[Span]:
@@ -361,6 +376,7 @@ class _Fold:
         self.number = number
         self.members = _members(events, number)
         decided = {_key(event) for event in events if isinstance(event, (Sync, Assignment)) and event.assignment is not None}
+        self._starting = {_key(event) for event in events if isinstance(event, GenerationStarted)}
         seen = any(event.observer == "coordinator" for event in events)
         self._decided_in = decided if seen else set[tuple[int, int]]()
         self.bars: list[Bar] = []
@@ -454,6 +470,8 @@ class _Fold:
         if not isinstance(event, (GenerationStarted, Joined, Synced, Assignment, Sync)) or event.generation is None or event.generation < 0:
             return
         key = _key(event)
+        if key in self._starting and not isinstance(event, GenerationStarted):
+            return
         if not self.generations or key > self._current():
             self.generations.append((now, *key))
             if key not in self._decided_in:

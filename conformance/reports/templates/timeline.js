@@ -4,7 +4,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const GUTTER = 150, HEAD = 24, ROW = 17, MARKS = 19, PAD = 5, PIN = 17, MOST_ROWS = 8, GLYPH = 11, FEW_LANES = 12;
-const HUES = ["#56b4e9", "#e69f00", "#009e73", "#f0e442", "#cc79a7", "#0072b2", "#b8b0a2", "#8fd3c1"];
+const HUES = ["#56b4e9", "#009e73", "#f0e442", "#cc79a7", "#0072b2", "#b8b0a2", "#8fd3c1", "#c5a3ff"];
 const LIGHT_TEXT = new Set(["#009e73", "#0072b2"]);
 
 // Each mark: path within -6..6, what it means, its class, and its rank where there is room for one only.
@@ -145,11 +145,12 @@ class Timeline {
     this.draw();
   }
 
-  /** The step that shows it best: the last part of the argument while several own what it is about, else the last part. */
+  /** The step that shows it best: the last one that it rests on while several own what it is about, else where that begins, else the last one. */
   #telling(finding, places) {
-    const shared = this.doc.twice.filter(each => finding.resources.includes(each[0]));
-    const while_ = places.filter(place => shared.some(([, from, to]) => from <= place && place < to));
-    return Math.max(...(while_.length ? while_ : places));
+    const least = Math.min(...places), most = Math.max(...places);
+    const shared = this.doc.twice.filter(([what, from, to]) => finding.resources.includes(what) && from <= most && to >= least);
+    const inside = places.filter(place => shared.some(([, from, to]) => from <= place && place < to));
+    return inside.length ? Math.max(...inside) : shared.length ? clamp(shared[0][1], 0, this.count - 1) : most;
   }
 
   /** Select a step, and bring it into view. */
@@ -313,6 +314,10 @@ class Timeline {
       busy[lane[i]] = true;
       rows[lane[i]].set(resource[i], true);
       if (named && wanted.has(resource[i])) involved.add(lane[i]);
+    }
+    for (const [what, from, to, several] of doc.twice) {
+      if (this.#at(to) < this.from || this.#at(from) > this.to || !this.#shows(what)) continue;
+      for (const each of several) { busy[each] = true; rows[each].set(what, true); }
     }
     for (const step of this.#visible()) if (doc.steps.lane[step] >= 0) busy[doc.steps.lane[step]] = true;
     const many = doc.lanes.length > FEW_LANES, placed = [];
@@ -492,7 +497,9 @@ class Timeline {
       const bar = svg("rect", { class: `bar ${state[i]}${dim ? " dim" : ""}`, x: left, y, width: right - left, height: ROW - 3, rx: 2, fill: hue, "data-step": Math.min(first[i], this.count - 1) });
       bar.append(svg("title", {}, `${this.doc.lanes[lane[i]].name} ${STATES[state[i]]} ${this.doc.resources[resource[i]]}`));
       body.append(bar);
-      const label = cutResource(this.doc.resources[resource[i]], right - Math.max(left, GUTTER) - 6);
+      const contested = this.doc.twice.filter(([which, from, , lanes]) => which === resource[i] && first[i] < from && from < last[i] && lanes.includes(lane[i]));
+      const end = Math.min(right, ...contested.map(each => x(this.#at(each[1]))));
+      const label = cutResource(this.doc.resources[resource[i]], end - Math.max(left, GUTTER) - 6);
       if (!label) continue;
       if (this.doc.twice.some(([which, from, to, lanes]) => which === resource[i] && from <= first[i] && first[i] < to && lanes.includes(lane[i]))) continue;
       const kind = state[i] !== "believed" ? " faint" : LIGHT_TEXT.has(hue) ? " light" : "";
@@ -529,34 +536,46 @@ class Timeline {
 
   #twice(body, by, x) {
     const labels = [];
-    for (const [resource, first, last, lanes] of this.doc.twice) {
+    for (const [resource, first, last, lanes, early] of this.#shared()) {
       const left = Math.max(GUTTER - 4, x(this.#at(first))), right = Math.max(left + 2, x(this.#at(last)));
       if (!this.#shows(resource) || right < GUTTER || left > x(this.to)) continue;
       const tops = lanes.map(lane => by.get(lane)).filter(each => each?.rows.has(resource)).map(each => each.top + PAD + each.rows.get(resource) * ROW);
-      if (tops.length > 1) body.append(svg("rect", { class: "between", x: left, y: Math.min(...tops), width: right - left, height: Math.max(...tops) - Math.min(...tops) + ROW - 3 }));
+      if (tops.length > 1 && !early) body.append(svg("rect", { class: "between", x: left, y: Math.min(...tops), width: right - left, height: Math.max(...tops) - Math.min(...tops) + ROW - 3 }));
       for (const y of tops) {
-        body.append(svg("rect", { class: "twice", x: left, y, width: right - left, height: ROW - 3, rx: 2 }));
-        const full = `${this.doc.resources[resource]}: ${lanes.length} owners`, room = right - left - 6;
-        const label = full.length * 6.8 <= room ? full : cutResource(this.doc.resources[resource], room, 6.8);
-        if (label) labels.push(svg("text", { class: "onbar contested", x: left + 5, y: y + 11.5 }, label));
+        body.append(svg("rect", { class: `twice${early ? " early" : ""}`, x: left, y, width: right - left, height: ROW - 3, rx: 2 }));
+        const full = early ? "both believe it" : `${this.doc.resources[resource]}: ${lanes.length} owners`, room = right - left - 6;
+        const label = full.length * 6.8 <= room ? full : early ? "" : cutResource(this.doc.resources[resource], room, 6.8);
+        if (label) labels.push(svg("text", { class: "onbar contested", x: Math.max(left, GUTTER) + 5, y: y + 11.5 }, label));
       }
     }
     body.append(...labels);
   }
 
+  /** What several own. Before the generation that the chosen finding is about they only believe so: claims met, and nobody was given anything yet. */
+  *#shared() {
+    const finding = this.finding === null ? null : this.doc.findings[this.finding];
+    const begins = finding && this.doc.generations.find(each => each[1] === finding.epoch && each[2] === finding.generation)?.[0];
+    for (const [resource, first, last, lanes] of this.doc.twice) {
+      const split = begins && finding.resources.includes(resource) && first < begins && begins < last;
+      if (split) yield [resource, first, begins, lanes, true];
+      yield [resource, split ? begins : first, last, lanes, false];
+    }
+  }
+
   #marks(body, by, x, room) {
     const { lane, mark } = this.doc.steps, best = new Map(), width = room / (this.to - this.from);
+    const found = this.finding === null ? null : this.doc.findings[this.finding], pinned = new Set(found?.severity === "error" ? found.places : []);
     for (const step of this.#visible()) {
       if (!by.has(lane[step])) continue;
       const key = `${lane[step]}/${Math.floor(x(this.#at(step)) / GLYPH)}`, before = best.get(key);
-      const rank = GLYPHS[mark[step]][3];
+      const rank = GLYPHS[mark[step]][3] + (pinned.has(step) ? 100 : 0);
       if (before === undefined || rank > before.rank) best.set(key, { step, rank });
     }
     for (const { step } of best.values()) {
       const placed = by.get(lane[step]), at = x(this.#at(step)), y = placed.top + placed.height - MARKS / 2 - 2;
       const [path, , kind] = GLYPHS[mark[step]];
       const group = svg("g", { transform: `translate(${at.toFixed(1)},${y})`, class: placed.dim ? "dim" : "" });
-      group.append(svg("path", { class: `mark ${kind}`, d: path }));
+      group.append(svg("path", { class: `mark ${kind}${pinned.has(step) ? " grave" : ""}`, d: path }));
       group.append(svg("rect", { class: "hit", x: -Math.max(7, Math.min(width, 20) / 2), y: -9, width: Math.max(14, Math.min(width, 20)), height: 18, "data-step": step }));
       body.append(group);
     }
@@ -632,7 +651,13 @@ class Timeline {
     for (let i = 0; i < lane.length; i++) {
       if (first[i] <= step && step < last[i]) (held.get(lane[i]) ?? held.set(lane[i], []).get(lane[i])).push([resource[i], state[i]]);
     }
-    const twice = new Set(doc.twice.filter(([, a, b]) => a <= step && step < b).map(each => each[0]));
+    const shared = doc.twice.filter(([, a, b]) => a <= step && step < b), twice = new Set(shared.map(each => each[0]));
+    for (const [what, , , lanes] of shared) {
+      for (const each of lanes) {
+        const mine = held.get(each) ?? held.set(each, []).get(each);
+        if (!mine.some(([own]) => own === what)) mine.push([what, "given"]);
+      }
+    }
     const list = html("dl", { class: "tl-state" });
     const row = (name, chips) => {
       const cell = html("dd");
@@ -698,7 +723,7 @@ class Timeline {
   }
 
   #legend() {
-    const made = html("details", { class: "tl-legend", open: "" });
+    const made = html("details", { class: "tl-legend", open: window.innerWidth > 1000 ? "" : undefined });
     made.append(html("summary", {}, "How to read this"));
     const list = made.appendChild(html("ul"));
     const entry = (draw, says, wide = 34) => {
@@ -711,6 +736,7 @@ class Timeline {
     entry(box("bar given", HUES[0]), "a member was given it (the coordinator's word; its own log was not captured)");
     entry(box("bar stale", HUES[0]), "it still believes so, but the group went on without it: fenced, and legal");
     entry(picture => { picture.append(this.#patterns(), svg("rect", { class: "twice", x: 1, y: 3, width: 32, height: 12, rx: 2 })); }, "several members own it at once");
+    entry(picture => { picture.append(this.#patterns(), svg("rect", { class: "twice early", x: 1, y: 3, width: 32, height: 12, rx: 2 })); }, "several believe so, before the generation that the finding is about");
     entry(box("unowned", "none"), "nobody owns it");
     entry(picture => { picture.append(svg("circle", { cx: 17, cy: 9, r: 8, fill: "#d55e00" }), svg("text", { x: 17, y: 13, "text-anchor": "middle", style: "fill:#fff;font-weight:700;font-size:11px" }, "1")); }, "what the finding rests on, by number");
     for (const phase of ["preparing", "completing", "stable"]) entry(picture => { picture.append(this.#patterns(), svg("rect", { class: `phase ${phase}`, x: 1, y: 4, width: 32, height: 10, rx: 2 })); }, `the group is in ${PHASES[phase]}`);
