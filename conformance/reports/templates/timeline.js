@@ -551,14 +551,15 @@ class Timeline {
     body.append(...labels);
   }
 
-  /** What several own. Before the generation that the chosen finding is about they only believe so: claims met, and nobody was given anything yet. */
+  /** What several own: `early` where they only believe so, because no error was found there, or not before the generation that it is about. */
   *#shared() {
-    const finding = this.finding === null ? null : this.doc.findings[this.finding];
-    const begins = finding && this.doc.generations.find(each => each[1] === finding.epoch && each[2] === finding.generation)?.[0];
     for (const [resource, first, last, lanes] of this.doc.twice) {
-      const split = begins && finding.resources.includes(resource) && first < begins && begins < last;
-      if (split) yield [resource, first, begins, lanes, true];
-      yield [resource, split ? begins : first, last, lanes, false];
+      const error = this.doc.findings.find(each => each.severity === "error" && each.resources.includes(resource)
+        && (each.places.every(place => place === null) || each.places.some(place => place !== null && place >= first - 1 && place <= last)));
+      const begins = error ? this.doc.generations.find(each => each[1] === error.epoch && each[2] === error.generation)?.[0] ?? first : last;
+      const split = clamp(begins, first, last);
+      if (first < split) yield [resource, first, split, lanes, true];
+      if (split < last) yield [resource, split, last, lanes, false];
     }
   }
 
@@ -651,7 +652,7 @@ class Timeline {
     for (let i = 0; i < lane.length; i++) {
       if (first[i] <= step && step < last[i]) (held.get(lane[i]) ?? held.set(lane[i], []).get(lane[i])).push([resource[i], state[i]]);
     }
-    const shared = doc.twice.filter(([, a, b]) => a <= step && step < b), twice = new Set(shared.map(each => each[0]));
+    const shared = [...this.#shared()].filter(([, a, b]) => a <= step && step < b), twice = new Map(shared.map(each => [each[0], each[4]]));
     for (const [what, , , lanes] of shared) {
       for (const each of lanes) {
         const mine = held.get(each) ?? held.set(each, []).get(each);
@@ -667,7 +668,7 @@ class Timeline {
     const chip = (each, kind) => {
       const hue = this.#hue(each), light = LIGHT_TEXT.has(hue) ? " light" : "";
       return html("span", { class: `tl-chip ${kind}${light}${twice.has(each) && kind !== "stale" ? " alarm" : ""}`, style: `background:${hue}` },
-        doc.resources[each] + (twice.has(each) && kind !== "stale" ? " (several owners)" : kind === "stale" ? " (fenced)" : ""));
+        doc.resources[each] + (twice.has(each) && kind !== "stale" ? (twice.get(each) ? " (others believe so too)" : " (several owners)") : kind === "stale" ? " (fenced)" : ""));
     };
     doc.lanes.forEach((each, index) => {
       const mine = held.get(index);
@@ -735,8 +736,8 @@ class Timeline {
     entry(box("bar believed", HUES[0]), "a member believes that it owns a resource (its own log)");
     entry(box("bar given", HUES[0]), "a member was given it (the coordinator's word; its own log was not captured)");
     entry(box("bar stale", HUES[0]), "it still believes so, but the group went on without it: fenced, and legal");
-    entry(picture => { picture.append(this.#patterns(), svg("rect", { class: "twice", x: 1, y: 3, width: 32, height: 12, rx: 2 })); }, "several members own it at once");
-    entry(picture => { picture.append(this.#patterns(), svg("rect", { class: "twice early", x: 1, y: 3, width: 32, height: 12, rx: 2 })); }, "several believe so, before the generation that the finding is about");
+    entry(picture => { picture.append(this.#patterns(), svg("rect", { class: "twice", x: 1, y: 3, width: 32, height: 12, rx: 2 })); }, "several members own it at once, against a promise");
+    entry(picture => { picture.append(this.#patterns(), svg("rect", { class: "twice early", x: 1, y: 3, width: 32, height: 12, rx: 2 })); }, "several believe so: legal by itself, while claims are contested");
     entry(box("unowned", "none"), "nobody owns it");
     entry(picture => { picture.append(svg("circle", { cx: 17, cy: 9, r: 8, fill: "#d55e00" }), svg("text", { x: 17, y: 13, "text-anchor": "middle", style: "fill:#fff;font-weight:700;font-size:11px" }, "1")); }, "what the finding rests on, by number");
     for (const phase of ["preparing", "completing", "stable"]) entry(picture => { picture.append(this.#patterns(), svg("rect", { class: `phase ${phase}`, x: 1, y: 4, width: 32, height: 10, rx: 2 })); }, `the group is in ${PHASES[phase]}`);
