@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 
 import click
 
 from ..spec.events import Event
 from ..spec.order import in_order
-from ..spec.trace import encode
 from .failed import Failed
+from .options import save
 from .readers.files import formats
 from .readers.itf import MAX_FILE
+from .readers.native import json_line
 from .reports import itf
 from .reports.mermaid import diagram
 from .reports.prose import malformed, name, some, unread
@@ -23,7 +22,7 @@ from .validate import events_and_inputs
 
 def trace_text(events: Iterable[Event]) -> str:
     """Trace version 1, a JSON object per line."""
-    return "".join(json.dumps(encode(event), ensure_ascii=False, separators=(",", ":"), default=str) + "\n" for event in events)
+    return "".join(map(json_line, events))
 
 
 def itf_text(events: Sequence[Event]) -> str:
@@ -84,10 +83,7 @@ def convert(paths: tuple[str, ...], form: str, group: str | None, format_: str, 
     if output is None:
         click.echo(content, nl=False)
         return
-    try:
-        Path(output).write_bytes(content)
-    except OSError as error:
-        raise Failed(f"can't write {output}: {error.strerror}") from error
+    save(output, content)
 
 
 def _events(paths: Sequence[str], format: str) -> list[Event]:

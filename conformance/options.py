@@ -80,6 +80,14 @@ def write(report: Report, to: Sequence[Target], rules: Mapping[str, Rule]) -> No
         click.echo(f"{name} report: {file}")
 
 
+def save(file: str, content: bytes) -> None:
+    """Write a file that was asked for. Raises `Failed` where that can't be done."""
+    try:
+        Path(file).write_bytes(content)
+    except OSError as error:
+        raise Failed(f"can't write {file}: {error.strerror}") from error
+
+
 def rule_ids(text: str | None, option: str, rules: Mapping[str, Rule]) -> frozenset[str] | None:
     """A list of rules; None for none given."""
     if text is None:

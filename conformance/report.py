@@ -10,7 +10,7 @@ from functools import cached_property
 from ..spec.results import Finding, GroupResult, Severity, Verdict
 from .totals import Count, Totals
 
-_SEVERITIES: Mapping[Severity, int] = {"error": 0, "warning": 1, "info": 2}
+SEVEREST: Mapping[Severity, int] = {"error": 0, "warning": 1, "info": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def in_order(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     return tuple(
         sorted(
             findings,
-            key=lambda f: (_SEVERITIES[f.severity], _secondary(f), f.cluster, f.group, f.epoch, f.generation or 0, f.rule, f.fingerprint),
+            key=lambda f: (SEVEREST[f.severity], _secondary(f), f.cluster, f.group, f.epoch, f.generation or 0, f.rule, f.fingerprint),
         )
     )
 

@@ -6,7 +6,6 @@ import os
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import click
 
@@ -17,15 +16,15 @@ from ..spec.events import Event
 from ..spec.results import Finding, GroupResult, Verdict
 from .failed import Failed
 from .gate.retold import retold
+from .options import save
 from .readers.files import formats
+from .report import SEVEREST
 from .reported import Reported, report_in
 from .reports.page import page
 from .reports.prose import count, line, malformed, some, unread
+from .reports.summary import WORST
 from .timeline import Timeline, timeline
 from .validate import events_and_inputs
-
-_WORST = {Verdict.VIOLATES: 0, Verdict.UNDETERMINED: 1, Verdict.CONFORMS: 2}
-_SEVEREST = {"error": 0, "warning": 1, "info": 2}
 
 
 @click.command()
@@ -54,10 +53,7 @@ def show(paths: tuple[str, ...], group: str | None, format_: str, output: str) -
     if output == "-":
         click.echo(text)
         return
-    try:
-        Path(output).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Failed(f"can't write {output}: {error.strerror}") from error
+    save(output, text.encode())
     steps = sum(len(each.steps) for each in chosen)
     click.echo(f"{output}: {chosen[0].result.verdict.value}, {count(len(chosen), 'group')}, {count(steps, 'step')}")
     found = [cited.finding for each in chosen for cited in each.findings if cited.finding.severity != "info"]
@@ -90,8 +86,8 @@ def _drawn(groups: Sequence[GroupResult], events: Sequence[Event]) -> list[Timel
 
 def _rank(picture: Timeline) -> tuple[int, bool, int, int, str]:
     """The worst first; of equal ones that with the most to see."""
-    worst = min((_SEVEREST[cited.finding.severity] for cited in picture.findings), default=3)
-    return _WORST[picture.result.verdict], not picture.steps, worst, -len(picture.steps), picture.result.group
+    worst = min((SEVEREST[cited.finding.severity] for cited in picture.findings), default=3)
+    return WORST[picture.result.verdict], not picture.steps, worst, -len(picture.steps), picture.result.group
 
 
 def _captured(paths: Sequence[str], format: str) -> tuple[list[Event], list[str]]:

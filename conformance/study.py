@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import click
 from rich.console import Console
@@ -20,7 +19,8 @@ from rich.table import Table
 from ..spec.check import check
 from ..spec.rules import RULES
 from .convert import FORMS, encoded, one_group
-from .failed import Failed, hint
+from .failed import hint
+from .options import save
 from .readers.files import formats
 from .reports.pytest_trace import trace_test
 from .reports.replay import show_replay
@@ -109,7 +109,7 @@ def explore(
         raise click.UsageError(str(error)) from error
     show_exploration(found, console)
     if output and found.counterexample:
-        Path(output).write_bytes(encoded(FORMS[form](found.counterexample.events)))
+        save(output, encoded(FORMS[form](found.counterexample.events)))
         console.print(f"trace: {output}" + ("" if form == "mermaid" else f"  (try: kipcheck show {output} -o counterexample.html)"))
     sys.exit(1 if found.violated else 3 if found.undecided else 0)
 
@@ -184,10 +184,7 @@ def shrink(paths: tuple[str, ...], rule: str, fingerprint: str | None, format_: 
         raise click.UsageError(f"--rule: there is no rule {rule!r}; `kipcheck rules` lists them")
     found = shrunk(paths, rule, fingerprint=fingerprint, format=format_)
     text = trace_test(found.finding, found.trace) if form == "pytest" else FORMS[form](found.trace)
-    try:
-        Path(output).write_bytes(encoded(text))
-    except OSError as error:
-        raise Failed(f"can't write {output}: {error.strerror}") from error
+    save(output, encoded(text))
     click.echo(f"{found.events:,} events of group {found.finding.group} shrunk to {len(found.trace):,}: {output}")
     click.echo(f"{rule} ({found.finding.fingerprint}): {found.finding.message}")
 

@@ -29,10 +29,11 @@ def against(events: Sequence[Event], picture: Timeline | None = None) -> Replaye
 
     `Replayed.status` is the exit status: 0 matched, 1 the model would have done otherwise, 3 nothing could be told.
     """
-    steps = _Steps(events, picture if picture is not None else timeline(check(events)[0], events))
+    picture = picture if picture is not None else timeline(check(events)[0], events)
     events = lives(distinct(events))
-    coordinator, release = _coordinator(events, steps)
     ordered, evidence = in_order(events), gather(events)
+    steps = _Steps(ordered, picture)
+    coordinator, release = _coordinator(events, evidence, steps)
     subjects = (coordinator, *_members(ordered, evidence, steps), *_leaders(ordered, evidence, steps))
     first = min((d.number - d.is_step for subject in subjects if (d := subject.divergence) is not None), default=steps.total)
     return Replayed(
@@ -62,15 +63,15 @@ def _leaders(ordered: Sequence[Event], evidence: Evidence, steps: _Steps) -> Ite
 class _Steps:
     """The numbers of the steps, as `kipcheck replay` counts them."""
 
-    def __init__(self, events: Sequence[Event], picture: Timeline) -> None:
-        self._events = events
+    def __init__(self, ordered: Sequence[Event], picture: Timeline) -> None:
+        self._ordered = ordered
         self._number = {_key(event): place for place, shown in enumerate(picture.steps, 1) for event in shown.step.sightings}
         self.total = len(picture.steps)
 
     def number(self, event: Event) -> int:
         """Of ``event``, or of the last step before it."""
         number = 0
-        for each in in_order(lives(distinct(self._events))):
+        for each in self._ordered:
             number = self._number.get(_key(each), number)
             if _key(each) == _key(event):
                 break
@@ -93,9 +94,8 @@ def _key(event: Event) -> object:
     return where, event.kind, event.generation, event.member, event.resources
 
 
-def _coordinator(events: Sequence[Event], steps: _Steps) -> tuple[Subject, str | None]:
+def _coordinator(events: Sequence[Event], evidence: Evidence, steps: _Steps) -> tuple[Subject, str | None]:
     name = "group coordinator"
-    evidence = gather(events)
     total = sum(point.what != "arrived" for point in evidence.points)
     if not evidence.exchanges:
         return Subject(name=name, matched=0, total=total, unknown="none of its requests and answers were captured"), None

@@ -71,10 +71,15 @@ def _event(line: bytes, file: str, number: int) -> Event:
     return decode(row, Source(file, number, text[:TEXT_KEPT]))
 
 
+def json_line(event: Event) -> str:
+    """``event`` as a line of a trace."""
+    return _ENCODER.encode(encode(event)) + "\n"
+
+
 def write_json_lines(events: Iterable[Event], stream: BinaryIO) -> None:
     """Write ``events`` to ``stream``, one JSON object per line."""
     for event in events:
-        stream.write(_ENCODER.encode(encode(event)).encode() + b"\n")
+        stream.write(json_line(event).encode())
 
 
 class _Parquet:

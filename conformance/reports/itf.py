@@ -53,14 +53,11 @@ def text(document: Mapping[str, object]) -> Iterator[str]:
 
 def _states(events: Iterable[Event]) -> Iterator[dict[str, object]]:
     owners = Owners()
-    owned: dict[str, tuple[str, ...]] = {}
-    shown = _shares(owned)
+    shown = _shares({})
     newest = (0, -1)
     for index, event in enumerate(events):
-        owners.apply(event)
-        if owners.by_member() != owned:
-            owned = owners.by_member()
-            shown = _shares(owned)
+        if owners.apply(event):
+            shown = _shares(owners.by_member())
         if event.generation is not None and getattr(event, "error", NONE) == NONE:
             newest = max(newest, (event.epoch, event.generation))
         epoch, generation = map(_value, newest)

@@ -93,7 +93,7 @@ def page(pictures: Sequence[Timeline], rules: Mapping[str, Rule], notes: Sequenc
     """One HTML document with the groups in the order given. A finding's anchor is its fingerprint, a step's is ``step-`` and its id."""
     left = len(pictures) - MOST_GROUPS
     pictures = pictures[:MOST_GROUPS]
-    script = "\n".join(_template(each) for each in ("timeline.js", "page.js"))
+    script = "\n".join(template(each) for each in ("timeline.js", "page.js"))
     blobs = [blob for at, picture in enumerate(pictures) for blob in _blobs(f"group-{at}", picture)]
     return (
         environment()
@@ -223,5 +223,6 @@ def _shortened(finding: Finding, short: Names) -> Finding:
     return replace(finding, message=short(finding.message)[:LONGEST_SENTENCE], argument=argument, **cut)
 
 
-def _template(file: str) -> str:
+def template(file: str) -> str:
+    """A script or style sheet as it stands among the templates."""
     return resources.files(__package__ or "").joinpath("templates", file).read_text(encoding="utf-8")

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from ...spec.results import Finding, GroupResult, Status, Verdict
 from ..report import Input, Report
 
+WORST: Mapping[Verdict, int] = {Verdict.VIOLATES: 0, Verdict.UNDETERMINED: 1, Verdict.CONFORMS: 2}
+"""The rank of a verdict among those that deserve a look."""
 Key = tuple[str, str]
 """Cluster and group."""
 
@@ -60,8 +62,7 @@ def troubled_first(inputs: Iterable[Input]) -> list[Input]:
 
 def worst_first(groups: Iterable[GroupResult]) -> list[GroupResult]:
     """Groups in the order in which they deserve a look."""
-    order = {Verdict.VIOLATES: 0, Verdict.UNDETERMINED: 1, Verdict.CONFORMS: 2}
-    return sorted(groups, key=lambda g: (order[g.verdict], g.cluster, g.group))
+    return sorted(groups, key=lambda g: (WORST[g.verdict], g.cluster, g.group))
 
 
 def by_group(findings: Iterable[Finding]) -> Mapping[Key, tuple[Finding, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 from itertools import groupby
 
 from markupsafe import Markup
@@ -15,6 +14,7 @@ from ...model.scenarios import HEARTBEAT_MS, MAX_DELAY_MS, REBALANCE_MS, SESSION
 from ...spec.rules import RULES
 from ..reports.html import environment
 from ..reports.page import page as picture_page
+from ..reports.page import template
 from ..timeline import timeline
 from .presets import PRESETS
 from .script import LONGEST_NAME, MOST_PARTITIONS, PROTOCOLS
@@ -42,8 +42,8 @@ def page() -> str:
             seconds={name: milliseconds // 1000 for name, milliseconds in _SECONDS.items()},
             longest_name=LONGEST_NAME,
             most_partitions=MOST_PARTITIONS,
-            style=Markup("\n".join(map(_file, ("simulate.css", "timeline.css")))),
-            script=Markup("\n".join(map(_file, ("timeline.js", "simulate.js")))),
+            style=Markup("\n".join(map(template, ("simulate.css", "timeline.css")))),
+            script=Markup("\n".join(map(template, ("timeline.js", "simulate.js")))),
         )
     )
 
@@ -56,7 +56,3 @@ def shown(session: Session) -> str:
 
 def _kip(mutant: Mutation) -> str:
     return RULES[mutant.breaks[0]].kip if mutant.breaks else ""
-
-
-def _file(name: str) -> str:
-    return resources.files("kipcheck.conformance.reports.templates").joinpath(name).read_text(encoding="utf-8")

@@ -43,6 +43,8 @@ function element(name, attributes = {}, text = undefined, space = null) {
 }
 const html = (name, attributes, text) => element(name, attributes, text);
 const svg = (name, attributes, text) => element(name, attributes, text, SVG);
+/** The steps that a finding rests on. */
+const placesOf = finding => finding.places.filter(each => each !== null);
 const clamp = (value, least, most) => Math.max(least, Math.min(most, value));
 
 function cut(text, room, each = 6.3) {
@@ -113,6 +115,7 @@ class Timeline {
     this.step = null;
     this.finding = null;
     this.times = this.#times();
+    this.telling = doc.findings.map(each => this.#telling(each, placesOf(each)));
     this.names = short(doc.lanes.map(each => each.name), Math.floor((GUTTER - 20) / 7));
     const options = [...new Set(doc.findings.map(each => each.rule))].sort();
     this.rule.replaceChildren(html("option", { value: "" }, "every rule"), ...options.map(each => html("option", { value: each }, each)));
@@ -132,14 +135,14 @@ class Timeline {
   goTo(index) {
     this.finding = index;
     const finding = this.doc.findings[index];
-    const places = finding.places.filter(each => each !== null);
+    const places = placesOf(finding);
     if (places.length) this.#around(...this.#extent(finding, places));
     else {
       const first = this.doc.generations.find(each => each[1] === finding.epoch && each[2] >= (finding.generation ?? 0));
       this.#around(first ? first[0] : 0, first ? first[0] : this.count - 1);
     }
     this.onFinding(index);
-    if (places.length) this.select(this.#telling(finding, places), false);
+    if (places.length) this.select(this.telling[index], false);
     this.#reveal(finding.members);
     this.onStep(this.step);
     this.draw();
@@ -202,7 +205,7 @@ class Timeline {
     const length = this.#length() * share, at = this.#at(middle);
     this.#view(at - length / 2, at + length / 2);
     if (this.finding !== null) {
-      const finding = this.doc.findings[this.finding], places = finding.places.filter(each => each !== null);
+      const finding = this.doc.findings[this.finding], places = placesOf(finding);
       if (places.length) this.#around(...this.#extent(finding, places));
     }
     this.draw();
@@ -217,7 +220,14 @@ class Timeline {
   #times() {
     const times = [];
     let last = this.doc.steps.ts.find(each => each !== null) ?? 0;
-    for (const ts of this.doc.steps.ts) times.push(last = ts ?? last);
+    let least = Infinity, most = -Infinity;
+    for (const ts of this.doc.steps.ts) {
+      times.push(last = ts ?? last);
+      least = Math.min(least, last);
+      most = Math.max(most, last);
+    }
+    const pad = Math.max(1000, (most - least) * .01);
+    this.era = [least - pad, most + pad];
     return times;
   }
 
@@ -243,11 +253,7 @@ class Timeline {
   }
 
   #bounds() {
-    if (!this.clock) return [-.7, Math.max(1, this.count) + .2];
-    let least = Infinity, most = -Infinity;
-    for (const each of this.times) { least = Math.min(least, each); most = Math.max(most, each); }
-    const pad = Math.max(1000, (most - least) * .01);
-    return [least - pad, most + pad];
+    return this.clock ? this.era : [-.7, Math.max(1, this.count) + .2];
   }
 
   #length() { const [least, most] = this.#bounds(); return most - least; }
@@ -305,7 +311,7 @@ class Timeline {
   /** The lanes in view from top to bottom, each with the row of every resource. */
   #layout() {
     const { doc } = this, found = this.finding === null ? null : doc.findings[this.finding];
-    const wanted = new Set(found ? found.resources : []), involved = new Set(found?.members.length ? [...found.members, ...found.places.filter(each => each !== null).map(each => doc.steps.lane[each])] : []);
+    const wanted = new Set(found ? found.resources : []), involved = new Set(found?.members.length ? [...found.members, ...placesOf(found).map(each => doc.steps.lane[each])] : []);
     const named = involved.size > 0;
     const rows = doc.lanes.map(() => new Map()), busy = doc.lanes.map(() => false);
     const { lane, resource, first, last } = doc.bars;
@@ -321,7 +327,7 @@ class Timeline {
     }
     for (const step of this.#visible()) if (doc.steps.lane[step] >= 0) busy[doc.steps.lane[step]] = true;
     const many = doc.lanes.length > FEW_LANES, placed = [];
-    const pinned = new Set(found ? found.places.filter(each => each !== null).map(each => doc.steps.lane[each]) : []);
+    const pinned = new Set(found ? placesOf(found).map(each => doc.steps.lane[each]) : []);
     let top = HEAD + (this.clock ? 14 : 0);
     const add = (lane, held, most, idle = false) => {
       const order = [...held.keys()].sort((a, b) => wanted.has(b) - wanted.has(a) || a - b);
@@ -608,12 +614,11 @@ class Timeline {
       if (index % 2 === 0 && right - left > .5) picture.append(svg("rect", { class: "gen", x: left, y: 0, width: Math.max(0, right - left), height }));
     });
     const flags = new Map();
-    for (const finding of this.doc.findings) {
-      const places = finding.places.filter(each => each !== null);
-      if (!places.length || finding.severity === "info") continue;
-      const at = Math.round(x(this.#at(this.#telling(finding, places))));
+    this.doc.findings.forEach((finding, index) => {
+      if (!placesOf(finding).length || finding.severity === "info") return;
+      const at = Math.round(x(this.#at(this.telling[index])));
       if (flags.get(at) !== "") flags.set(at, finding.severity === "error" ? "" : " mild");
-    }
+    });
     for (const [at, mild] of flags) picture.append(svg("line", { class: `flag${mild}`, x1: at, x2: at, y1: 2, y2: height - 2 }));
     picture.append(svg("rect", { class: "window", x: x(this.from), y: 1, width: Math.max(4, x(this.to) - x(this.from)), height: height - 2 }));
     this.map.replaceChildren(picture);
