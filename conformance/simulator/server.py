@@ -192,6 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not re.fullmatch("[0-9]{1,9}", length):
             raise Refused(HTTPStatus.LENGTH_REQUIRED, "a command has a length")
         if int(length) > LONGEST_BODY:
+            self.rfile.read(min(int(length), 2 * LONGEST_BODY))  # an answer gets lost if the connection is closed on bytes that nobody read
             raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a command is at most {LONGEST_BODY:,} bytes long")
         try:
             body: object = json.loads(self.rfile.read(int(length)))
